@@ -35,12 +35,6 @@ takes_residual(const om_op *op)
 	return strcmp(op->type, "Conv") == 0 || strcmp(op->type, "MatMul") == 0;
 }
 
-static om_value *
-input(const om_op *op, uint32_t k)
-{
-	return k < op->nin ? op->in[k] : NULL;
-}
-
 static bool
 is_active(const om_op *op)
 {
@@ -111,7 +105,7 @@ clip_bounds(const om_op *op, float *low, float *high)
 		*high = om_attr_has(op, "max") ? om_attr_float(op, "max") : *high;
 		return true;
 	}
-	return (!input(op, 1) || float_const(op->in[1], low)) && (!input(op, 2) || float_const(op->in[2], high));
+	return (!om_op_input(op, 1) || float_const(op->in[1], low)) && (!om_op_input(op, 2) || float_const(op->in[2], high));
 }
 
 struct activation {
@@ -209,12 +203,12 @@ fuse_add(struct fuse *f, om_op *op, uint32_t k, bool *done)
 
 	if (!product || !om_lower_is_float(other) || !om_shape_equal(&op->in[k]->shape, &y->shape))
 		return OM_OK;
-	if (!input(product, BIAS) && !input(product, RESIDUAL) && om_lower_is_const(other) && is_per_channel(other, y)) {
+	if (!om_op_input(product, BIAS) && !om_op_input(product, RESIDUAL) && om_lower_is_const(other) && is_per_channel(other, y)) {
 		OM_TRY(as_list(f, op, other, &list));
 		take_over(product, op);
 		set_input(f, product, BIAS, list);
 		om_count(f->r, "biases", 1);
-	} else if (takes_residual(product) && !input(product, RESIDUAL) && om_shape_equal(&other->shape, &y->shape)) {
+	} else if (takes_residual(product) && !om_op_input(product, RESIDUAL) && om_shape_equal(&other->shape, &y->shape)) {
 		take_over(product, op);
 		set_input(f, product, RESIDUAL, other);
 		om_count(f->r, "residuals", 1);

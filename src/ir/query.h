@@ -22,6 +22,13 @@ om_op *om_block_enclosing_op(const om_block *b, const om_block *inner);
 /* Is parameter `param` of the graph replaced by a result of the previous run? */
 bool om_prog_is_state(const om_prog *p, uint32_t param);
 
+/* Input `k` of an op; NULL if it is omitted. */
+static inline om_value *
+om_op_input(const om_op *op, uint32_t k)
+{
+	return k < op->nin ? op->in[k] : NULL;
+}
+
 /* Is the attribute written in the node, not defaulted? */
 bool om_attr_has(const om_op *op, const char *name);
 

@@ -21,6 +21,13 @@ om_lower_op(struct om_layout *l, const char *domain, const char *type, int versi
 	return op;
 }
 
+void
+om_lower_add_attrs(struct om_layout *l, om_op *op, const om_op *like)
+{
+	for (uint32_t k = 0; k < like->nattr; k++)
+		om_op_add_attr(l->p, op, &like->attr[k]);
+}
+
 om_op *
 om_lower_copy(struct om_layout *l, const om_op *like, uint32_t n, om_value *const *in)
 {
@@ -28,8 +35,7 @@ om_lower_copy(struct om_layout *l, const om_op *like, uint32_t n, om_value *cons
 
 	for (uint32_t k = 0; k < n; k++)
 		om_op_set_in(op, k, in[k]);
-	for (uint32_t k = 0; k < like->nattr; k++)
-		om_op_add_attr(l->p, op, &like->attr[k]);
+	om_lower_add_attrs(l, op, like);
 	return op;
 }
 
@@ -61,19 +67,27 @@ om_lower_insert(struct om_layout *l, om_op *before, om_op *op, const char *stem,
 }
 
 om_value *
-om_lower_list(struct om_layout *l, om_block *b, const char *stem, om_dtype type, int64_t n, const void *elements)
+om_lower_const(struct om_layout *l, om_block *b, const char *stem, om_dtype type, const om_shape *shape, const void *elements)
 {
-	const size_t bytes = (size_t)n * (om_dtype_bits(type) / 8);
+	const size_t bytes = (size_t)om_shape_count(shape) * (om_dtype_bits(type) / 8);
 	om_tensor *t = OM_NEW(l->p->mem, om_tensor);
 	om_value *v = om_value_fresh(l->p, b, stem);
 
-	*t = (om_tensor){.type = type, .shape = om_shape_of(1, &n),
+	*t = (om_tensor){.type = type, .shape = *shape,
 		.data = bytes ? om_memdup(l->p->mem, elements, bytes) : om_alloc(l->p->mem, 1)};
 	v->type.elem = type;
 	v->shape = t->shape;
 	v->data = t;
 	v->is_const = v->is_declared = true;
 	return v;
+}
+
+om_value *
+om_lower_list(struct om_layout *l, om_block *b, const char *stem, om_dtype type, int64_t n, const void *elements)
+{
+	const om_shape shape = om_shape_of(1, &n);
+
+	return om_lower_const(l, b, stem, type, &shape, elements);
 }
 
 om_value *
@@ -107,6 +121,24 @@ bool
 om_lower_is_float(const om_value *v)
 {
 	return v && v->type.kind == OM_TENSOR && v->type.elem == OM_FLOAT32 && om_shape_is_known(&v->shape);
+}
+
+bool
+om_lower_is_of_bytes(const om_value *v)
+{
+	return v && v->type.kind == OM_TENSOR && (v->type.elem == OM_INT8 || v->type.elem == OM_UINT8) && om_shape_is_known(&v->shape);
+}
+
+bool
+om_lower_is_last(const struct om_layout *l, const om_value *v)
+{
+	const om_form *form = om_lower_form(l, v);
+	int axis[OM_MAX_RANK];
+
+	if (!om_shape_is_known(&v->shape) || v->shape.rank < 3 || !form->value)
+		return false;
+	om_lower_channels_last(v->shape.rank, axis);
+	return memcmp(axis, form->axis, (size_t)v->shape.rank * sizeof *axis) == 0;
 }
 
 bool
@@ -308,6 +340,15 @@ om_lower_done(struct om_layout *l, om_op *op, uint64_t *count)
 	++*count;
 }
 
+om_status
+om_lower_replace(struct om_layout *l, om_op *op, const om_form *form, uint64_t *count, bool *done)
+{
+	OM_TRY(om_lower_define(l, op, 0, form));
+	om_lower_done(l, op, count);
+	*done = true;
+	return OM_OK;
+}
+
 /* ---- The walk. ---- */
 
 struct lowered {
@@ -377,18 +418,14 @@ function_for(const om_op *op)
 	return op->opdef->flags & OM_POINTWISE && op->nout == 1 ? om_lower_pointwise : NULL;
 }
 
-/* The number of ops is that of the transposes between forms and values: they are removed from the last to the
- * first, as one may read another. */
+/* Transposes between forms and values that are left. */
 static void
-remove_unread(struct om_layout *l, om_block *b)
+count_transposes(struct om_layout *l, const om_block *b)
 {
-	for (om_op *op = b->last, *before; op; op = before) {
-		before = op->prev;
+	for (const om_op *op = b->first; op; op = op->next) {
 		for (uint32_t k = 0; k < op->nbody; k++)
-			remove_unread(l, op->body[k]);
-		if (om_op_is_dead(op))
-			om_op_delete(op);
-		else if (strcmp(op->type, "Transpose") == 0 && !op->origin && !om_lower_is_const(op->in[0]))
+			count_transposes(l, op->body[k]);
+		if (strcmp(op->type, "Transpose") == 0 && !op->origin && !om_lower_is_const(op->in[0]))
 			l->n.transposes++;
 	}
 }
@@ -416,7 +453,8 @@ om_lower_layout(om_session *s, om_prog *p, const om_layout_options *o, om_layout
 		.form = OM_NEWN(mem, om_form, p->nvalue)};
 
 	om_status st = lower_block(&l, p->first);
-	remove_unread(&l, p->first);
+	om_block_delete_dead(p->first);
+	count_transposes(&l, p->first);
 	p->has &= OM_HAS_INLINE | OM_HAS_SHAPES;
 	*n = l.n;
 	om_arena_free(mem);

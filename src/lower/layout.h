@@ -60,7 +60,12 @@ om_op *om_lower_copy(struct om_layout *l, const om_op *op, uint32_t n, om_value 
 om_status om_lower_insert(struct om_layout *l, om_op *before, om_op *op, const char *stem, om_value **out);
 /* The same for an op with `n` outputs, of which those are made that `like` has. */
 om_status om_lower_insert_all(struct om_layout *l, om_op *before, om_op *op, const om_op *like, om_value **out);
-/* A constant list of `n` elements in block `b`; they are copied. */
+/* Give an op the attributes of another one. */
+void om_lower_add_attrs(struct om_layout *l, om_op *op, const om_op *like);
+/* A constant in block `b`; the elements are copied. */
+om_value *om_lower_const(struct om_layout *l, om_block *b, const char *stem, om_dtype type, const om_shape *shape,
+	const void *elements);
+/* The same with one dim of size `n`. */
 om_value *om_lower_list(struct om_layout *l, om_block *b, const char *stem, om_dtype type, int64_t n, const void *elements);
 /* The same for integers. */
 om_value *om_lower_ints(struct om_layout *l, om_block *b, const char *stem, size_t n, const int64_t *v);
@@ -71,6 +76,8 @@ const om_form *om_lower_form(const struct om_layout *l, const om_value *v);
 om_status om_lower_read(struct om_layout *l, om_op *op, om_value *v, const int *axis, om_value **out);
 /* Output `k` of `op` is computed as `form`. */
 om_status om_lower_define(struct om_layout *l, om_op *op, uint32_t k, const om_form *form);
+/* The same for an op with one output, which is lowered by that: it is removed and counted, and `*done` becomes true. */
+om_status om_lower_replace(struct om_layout *l, om_op *op, const om_form *form, uint64_t *count, bool *done);
 /* Where ops are inserted that read `v` alone and are made for `op`: before `op`, or in the block of `v` before the op
  * that contains it, so that what an outer block computes is not computed in every iteration. */
 om_op *om_lower_place(const om_value *v, om_op *op);
@@ -85,6 +92,10 @@ void om_lower_channels_last(int rank, int *axis);
 int om_lower_position(const int *axis, int rank, int64_t a);
 /* Is the value a float32 tensor with a known shape? */
 bool om_lower_is_float(const om_value *v);
+/* Is the value a tensor of 8-bit integers with a known shape? */
+bool om_lower_is_of_bytes(const om_value *v);
+/* Has the value a form with channels last?  Its rank is at least 3 then. */
+bool om_lower_is_last(const struct om_layout *l, const om_value *v);
 /* Is it computed before the run, whatever the caller does? */
 bool om_lower_is_const(const om_value *v);
 /* The elements of a constant list of integers; false if there are none. */
@@ -113,10 +124,10 @@ om_status om_lower_matmul_integer(struct om_layout *l, om_op *op, bool *done);
 om_status om_lower_matmul_integer_to_float(struct om_layout *l, om_op *op, bool *done);
 om_status om_lower_qgemm(struct om_layout *l, om_op *op, bool *done);
 om_status om_lower_qlinear_pool(struct om_layout *l, om_op *op, bool *done);
-om_status om_lower_qlinear_elementwise(struct om_layout *l, om_op *op, bool *done);
 /* lower_axes.c */
 om_status om_lower_pointwise(struct om_layout *l, om_op *op, bool *done);
 om_status om_lower_quantize(struct om_layout *l, om_op *op, bool *done);
+om_status om_lower_qlinear_elementwise(struct om_layout *l, om_op *op, bool *done);
 om_status om_lower_axis_attr(struct om_layout *l, om_op *op, bool *done);
 om_status om_lower_slice(struct om_layout *l, om_op *op, bool *done);
 om_status om_lower_pad(struct om_layout *l, om_op *op, bool *done);

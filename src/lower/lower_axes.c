@@ -105,10 +105,16 @@ om_lower_pointwise(struct om_layout *l, om_op *op, bool *done)
 		if (op->in[k])
 			OM_TRY(read_operand(l, op, op->in[k], y.axis, &in[k]));
 	OM_TRY(om_lower_insert(l, op, om_lower_copy(l, op, op->nin, in), form_name(l, op->out[0]), &y.value));
-	OM_TRY(om_lower_define(l, op, 0, &y));
-	om_lower_done(l, op, &l->n.followed);
-	*done = true;
-	return OM_OK;
+	return om_lower_replace(l, op, &y, &l->n.followed, done);
+}
+
+/* Has input `k`, if there is one, one element? */
+static bool
+is_single(const om_op *op, uint32_t k)
+{
+	const om_value *v = om_op_input(op, k);
+
+	return !v || (om_shape_is_known(&v->shape) && om_shape_count(&v->shape) == 1);
 }
 
 /* With one scale for all elements, these are elementwise. */
@@ -116,7 +122,17 @@ om_status
 om_lower_quantize(struct om_layout *l, om_op *op, bool *done)
 {
 	for (uint32_t k = 1; k < op->nin; k++)
-		if (op->in[k] && (!om_shape_is_known(&op->in[k]->shape) || om_shape_count(&op->in[k]->shape) != 1))
+		if (!is_single(op, k))
+			return OM_OK;
+	return om_lower_pointwise(l, op, done);
+}
+
+/* Sums and products of quantized tensors, which are inputs 0 and 3. */
+om_status
+om_lower_qlinear_elementwise(struct om_layout *l, om_op *op, bool *done)
+{
+	for (uint32_t k = 0; k < op->nin; k++)
+		if (k != 0 && k != 3 && !is_single(op, k))
 			return OM_OK;
 	return om_lower_pointwise(l, op, done);
 }
@@ -291,10 +307,7 @@ om_lower_reduce(struct om_layout *l, om_op *op, bool *done)
 	if (!om_attr_int(op, "keepdims"))
 		remaining_order(om_lower_form(l, op->in[0])->axis, rank, is_in, y.axis);
 	OM_TRY(om_lower_insert(l, op, copy, form_name(l, op->out[0]), &y.value));
-	OM_TRY(om_lower_define(l, op, 0, &y));
-	om_lower_done(l, op, &l->n.followed);
-	*done = true;
-	return OM_OK;
+	return om_lower_replace(l, op, &y, &l->n.followed, done);
 }
 
 /* ---- Resize. ---- */
@@ -345,8 +358,5 @@ om_lower_resize(struct om_layout *l, om_op *op, bool *done)
 	if (op->version >= 11 && op->nin > 1)
 		in[1] = NULL;  /* the region, which only tf_crop_and_resize reads */
 	OM_TRY(om_lower_insert(l, op, om_lower_copy(l, op, op->nin, in), form_name(l, op->out[0]), &y.value));
-	OM_TRY(om_lower_define(l, op, 0, &y));
-	om_lower_done(l, op, &l->n.followed);
-	*done = true;
-	return OM_OK;
+	return om_lower_replace(l, op, &y, &l->n.followed, done);
 }

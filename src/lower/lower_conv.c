@@ -260,39 +260,23 @@ om_lower_conv(struct om_layout *l, om_op *op, bool *done)
 	om_lower_channels_last(op->in[0]->shape.rank, y.axis);
 	const om_op *concat = parts_of(l, &v);
 	OM_TRY(concat ? new_conv_of_parts(l, &v, concat, &y.value) : new_conv_of_image(l, &v, &y, &y.value));
-	OM_TRY(om_lower_define(l, op, 0, &y));
-	om_lower_done(l, op, &l->n.convolutions);
-	*done = true;
-	return OM_OK;
+	return om_lower_replace(l, op, &y, &l->n.convolutions, done);
 }
 
 /* ---- Pools. ---- */
 
 /* A pool follows its input: without a form, transposing it would cost more than the pool. */
 static bool
-is_last(const struct om_layout *l, const om_value *x)
-{
-	int axis[OM_MAX_RANK];
-
-	if (!om_shape_is_known(&x->shape) || x->shape.rank < 3 || !om_lower_form(l, x)->value)
-		return false;
-	om_lower_channels_last(x->shape.rank, axis);
-	return memcmp(axis, om_lower_form(l, x)->axis, (size_t)x->shape.rank * sizeof *axis) == 0;
-}
-
-static bool
 is_channels_last(const struct om_layout *l, const om_op *op)
 {
-	return om_lower_is_float(op->in[0]) && om_lower_is_float(op->out[0]) && is_last(l, op->in[0]);
+	return om_lower_is_float(op->in[0]) && om_lower_is_float(op->out[0]) && om_lower_is_last(l, op->in[0]);
 }
 
 /* The largest byte of a window. */
 static bool
 is_pool_of_bytes(const struct om_layout *l, const om_op *op)
 {
-	const om_dtype type = op->in[0]->type.elem;
-
-	return strcmp(op->type, "MaxPool") == 0 && (type == OM_INT8 || type == OM_UINT8) && is_last(l, op->in[0]);
+	return strcmp(op->type, "MaxPool") == 0 && om_lower_is_of_bytes(op->in[0]) && om_lower_is_last(l, op->in[0]);
 }
 
 om_status
@@ -310,10 +294,7 @@ om_lower_pool(struct om_layout *l, om_op *op, bool *done)
 	if (strcmp(op->type, "AveragePool") == 0)
 		om_op_add_int(l->p, pool, "count_include_pad", op->version >= 7 && om_attr_int(op, "count_include_pad"));
 	OM_TRY(om_lower_insert(l, op, pool, om_printf(l->mem, "%s_last", op->out[0]->name), &y.value));
-	OM_TRY(om_lower_define(l, op, 0, &y));
-	om_lower_done(l, op, &l->n.pools);
-	*done = true;
-	return OM_OK;
+	return om_lower_replace(l, op, &y, &l->n.pools, done);
 }
 
 om_status
@@ -330,10 +311,7 @@ om_lower_global_pool(struct om_layout *l, om_op *op, bool *done)
 	om_op *pool = om_lower_op(l, "", strcmp(op->type, "GlobalMaxPool") == 0 ? "ReduceMax" : "ReduceMean", 13, 1, &y.value);
 	om_op_add_ints(l->p, pool, "axes", (size_t)rank - 2, axes);
 	OM_TRY(om_lower_insert(l, op, pool, om_printf(l->mem, "%s_last", op->out[0]->name), &y.value));
-	OM_TRY(om_lower_define(l, op, 0, &y));
-	om_lower_done(l, op, &l->n.pools);
-	*done = true;
-	return OM_OK;
+	return om_lower_replace(l, op, &y, &l->n.pools, done);
 }
 
 /* ---- Batch normalization that is not part of a convolution. ---- */
@@ -389,8 +367,5 @@ om_lower_batch_norm(struct om_layout *l, om_op *op, bool *done)
 	OM_TRY(om_lower_insert(l, op, om_lower_op(l, "", "Mul", 13, 2, in), om_printf(l->mem, "%s_scaled", name), &in[0]));
 	in[1] = om_lower_list(l, op->block, om_printf(l->mem, "%s_shift", name), OM_FLOAT32, n, shift);
 	OM_TRY(om_lower_insert(l, op, om_lower_op(l, "", "Add", 13, 2, in), om_printf(l->mem, "%s_last", name), &y.value));
-	OM_TRY(om_lower_define(l, op, 0, &y));
-	om_lower_done(l, op, &l->n.followed);
-	*done = true;
-	return OM_OK;
+	return om_lower_replace(l, op, &y, &l->n.followed, done);
 }

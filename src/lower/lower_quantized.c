@@ -21,24 +21,12 @@ static const uint32_t places[INPUTS] = {X, X_SCALE, X_ZERO, W, W_SCALE, W_ZERO, 
 /* The largest product of two bytes minus their zero points. */
 enum { MOST_PRODUCT = 255 * 255 };
 
-static om_value *
-input(const om_op *op, uint32_t k)
-{
-	return k < op->nin ? op->in[k] : NULL;
-}
-
 /* The operands of an op whose inputs are those of QLinearConv, of which the first `n` are meant. */
 static void
 read_operands(const om_op *op, uint32_t n, om_value **in)
 {
 	for (uint32_t k = 0; k < INPUTS; k++)
-		in[places[k]] = k < n ? input(op, k) : NULL;
-}
-
-static bool
-is_of_bytes(const om_value *v)
-{
-	return v && v->type.kind == OM_TENSOR && (v->type.elem == OM_INT8 || v->type.elem == OM_UINT8) && om_shape_is_known(&v->shape);
+		in[places[k]] = k < n ? om_op_input(op, k) : NULL;
 }
 
 /* One element, or, if that is allowed, `n` of them in one dim; none are fine, too. */
@@ -79,7 +67,7 @@ takes_operands(om_value *const *in, int64_t channels, int64_t products)
 	for (uint32_t k = 0; k < INPUTS; k++)
 		if (k != X && k != W && !is_list(in[k], k == W_SCALE || k == W_ZERO || k == BIAS ? channels : 1))
 			return false;
-	return is_of_bytes(in[X]) && is_of_bytes(in[W]) && om_lower_is_const(in[W]) && om_shape_count(&in[W]->shape) > 0
+	return om_lower_is_of_bytes(in[X]) && om_lower_is_of_bytes(in[W]) && om_lower_is_const(in[W]) && om_shape_count(&in[W]->shape) > 0
 	    && (in[W_ZERO] || in[W]->type.elem == OM_INT8) && fits_sum(in[BIAS], products);
 }
 
@@ -112,7 +100,7 @@ om_lower_qlinear_conv(struct om_layout *l, om_op *op, bool *done)
 
 	read_operands(op, INPUTS, in);
 	om_value *w = in[W], *x = in[X];
-	if (!is_of_bytes(x) || !is_of_bytes(w) || x->shape.rank != w->shape.rank || om_shape_count(&op->out[0]->shape) == 0
+	if (!om_lower_is_of_bytes(x) || !om_lower_is_of_bytes(w) || x->shape.rank != w->shape.rank || om_shape_count(&op->out[0]->shape) == 0
 	    || (is_contributed && om_attr_int(op, "channels_last")) || om_attr_int(op, "group") < 1
 	    || !takes_operands(in, w->shape.dim[0], om_shape_count(&w->shape) / w->shape.dim[0])
 	    || !om_lower_window(l, op, &w->shape, false, &window))
@@ -130,10 +118,7 @@ om_lower_qlinear_conv(struct om_layout *l, om_op *op, bool *done)
 		om_op_add_int(l->p, conv, "channels", w->shape.dim[0]);
 	}
 	OM_TRY(om_lower_insert(l, op, conv, om_printf(l->mem, "%s_last", op->out[0]->name), &y.value));
-	OM_TRY(om_lower_define(l, op, 0, &y));
-	om_lower_done(l, op, &l->n.convolutions);
-	*done = true;
-	return OM_OK;
+	return om_lower_replace(l, op, &y, &l->n.convolutions, done);
 }
 
 /* ---- Products. ---- */
@@ -145,7 +130,7 @@ lower_product(struct om_layout *l, om_op *op, om_value **in, bool is_transposed,
 	om_value *w = in[W];
 	om_form y;
 
-	if (!is_of_bytes(in[X]) || !is_of_bytes(w) || w->shape.rank != 2 || in[X]->shape.rank < 2
+	if (!om_lower_is_of_bytes(in[X]) || !om_lower_is_of_bytes(w) || w->shape.rank != 2 || in[X]->shape.rank < 2
 	    || om_shape_count(&op->out[0]->shape) == 0)
 		return OM_OK;
 	const int64_t columns = w->shape.dim[is_transposed ? 0 : 1];
@@ -159,10 +144,7 @@ lower_product(struct om_layout *l, om_op *op, om_value **in, bool is_transposed,
 	OM_TRY(om_lower_insert(l, op, product, om_printf(l->mem, "%s_product", op->out[0]->name), &y.value));
 	for (int k = 0; k < op->out[0]->shape.rank; k++)
 		y.axis[k] = k;
-	OM_TRY(om_lower_define(l, op, 0, &y));
-	om_lower_done(l, op, &l->n.products);
-	*done = true;
-	return OM_OK;
+	return om_lower_replace(l, op, &y, &l->n.products, done);
 }
 
 om_status
@@ -177,7 +159,7 @@ om_lower_qlinear_matmul(struct om_layout *l, om_op *op, bool *done)
 om_status
 om_lower_matmul_integer(struct om_layout *l, om_op *op, bool *done)
 {
-	om_value *in[INPUTS] = {[X] = op->in[0], [W] = op->in[1], [X_ZERO] = input(op, 2), [W_ZERO] = input(op, 3)};
+	om_value *in[INPUTS] = {[X] = op->in[0], [W] = op->in[1], [X_ZERO] = om_op_input(op, 2), [W_ZERO] = om_op_input(op, 3)};
 
 	return lower_product(l, op, in, false, done);
 }
@@ -187,9 +169,9 @@ om_status
 om_lower_matmul_integer_to_float(struct om_layout *l, om_op *op, bool *done)
 {
 	om_value *in[INPUTS] = {[X] = op->in[0], [W] = op->in[1], [X_SCALE] = op->in[2], [W_SCALE] = op->in[3],
-		[X_ZERO] = input(op, 4), [W_ZERO] = input(op, 5)};
+		[X_ZERO] = om_op_input(op, 4), [W_ZERO] = om_op_input(op, 5)};
 
-	if (input(op, 6) || (om_lower_is_const(op->in[1]) && in[X_SCALE]->type.elem != OM_FLOAT32))
+	if (om_op_input(op, 6) || (om_lower_is_const(op->in[1]) && in[X_SCALE]->type.elem != OM_FLOAT32))
 		return OM_OK;
 	return lower_product(l, op, in, false, done);
 }
@@ -198,13 +180,13 @@ om_lower_matmul_integer_to_float(struct om_layout *l, om_op *op, bool *done)
 om_status
 om_lower_qgemm(struct om_layout *l, om_op *op, bool *done)
 {
-	om_value *in[INPUTS], *bias = input(op, 6);
+	om_value *in[INPUTS], *bias = om_op_input(op, 6);
 	const int64_t n = op->out[0]->shape.rank == 2 ? op->out[0]->shape.dim[1] : -1;
 
 	read_operands(op, 6, in);
 	in[BIAS] = bias;
-	in[Y_SCALE] = input(op, 7);
-	in[Y_ZERO] = input(op, 8);
+	in[Y_SCALE] = om_op_input(op, 7);
+	in[Y_ZERO] = om_op_input(op, 8);
 	if (om_attr_int(op, "transA") || om_attr_float(op, "alpha") != 1
 	    || (bias && (bias->shape.rank != 1 || bias->shape.dim[0] != n)))
 		return OM_OK;
@@ -218,12 +200,8 @@ om_status
 om_lower_qlinear_pool(struct om_layout *l, om_op *op, bool *done)
 {
 	om_form y = *om_lower_form(l, op->in[0]);
-	int axis[OM_MAX_RANK];
 
-	if (!y.value || op->in[0]->shape.rank < 3 || om_attr_int(op, "channels_last"))
-		return OM_OK;
-	om_lower_channels_last(op->in[0]->shape.rank, axis);
-	if (memcmp(axis, y.axis, (size_t)op->in[0]->shape.rank * sizeof *axis) != 0)
+	if (om_attr_int(op, "channels_last") || !om_lower_is_last(l, op->in[0]))
 		return OM_OK;
 	om_value **in = om_memdup(l->mem, op->in, op->nin * sizeof *in);
 	in[0] = y.value;
@@ -231,18 +209,5 @@ om_lower_qlinear_pool(struct om_layout *l, om_op *op, bool *done)
 	om_op_drop_attr(pool, "channels_last");
 	om_op_add_int(l->p, pool, "channels_last", 1);
 	OM_TRY(om_lower_insert(l, op, pool, om_printf(l->mem, "%s_last", op->out[0]->name), &y.value));
-	OM_TRY(om_lower_define(l, op, 0, &y));
-	om_lower_done(l, op, &l->n.pools);
-	*done = true;
-	return OM_OK;
-}
-
-/* Scales and zero points have one element each. */
-om_status
-om_lower_qlinear_elementwise(struct om_layout *l, om_op *op, bool *done)
-{
-	for (uint32_t k = 0; k < op->nin; k++)
-		if (op->in[k] && k != 0 && k != 3 && (!om_shape_is_known(&op->in[k]->shape) || om_shape_count(&op->in[k]->shape) != 1))
-			return OM_OK;
-	return om_lower_pointwise(l, op, done);
+	return om_lower_replace(l, op, &y, &l->n.pools, done);
 }

@@ -59,10 +59,7 @@ om_lower_transpose(struct om_layout *l, om_op *op, bool *done)
 		return OM_OK;
 	for (int k = 0; k < rank; k++)
 		y.axis[k] = om_lower_position(perm, rank, om_lower_form(l, x)->axis[k]);
-	OM_TRY(om_lower_define(l, op, 0, &y));
-	om_lower_done(l, op, &l->n.followed);
-	*done = true;
-	return OM_OK;
+	return om_lower_replace(l, op, &y, &l->n.followed, done);
 }
 
 /* ---- Reshape and its relatives. ---- */
@@ -178,10 +175,7 @@ om_lower_reshape(struct om_layout *l, om_op *op, bool *done)
 		dim[k] = out->dim[y.axis[k]];
 	om_value *to[] = {moved, om_lower_ints(l, op->block, om_printf(l->mem, "%s_shape", op->out[0]->name), (size_t)out->rank, dim)};
 	OM_TRY(om_lower_insert(l, op, om_lower_op(l, "", "Reshape", 14, 2, to), om_printf(l->mem, "%s_last", op->out[0]->name), &y.value));
-	OM_TRY(om_lower_define(l, op, 0, &y));
-	om_lower_done(l, op, &l->n.followed);
-	*done = true;
-	return OM_OK;
+	return om_lower_replace(l, op, &y, &l->n.followed, done);
 }
 
 /* ---- Blocks of an image as channels. ---- */

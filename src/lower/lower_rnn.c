@@ -19,12 +19,6 @@
 /* Inputs of the layer in ONNX. */
 enum { X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, P, NIN };
 
-static om_value *
-input(const om_op *op, uint32_t k)
-{
-	return k < op->nin ? op->in[k] : NULL;
-}
-
 static bool
 has_usual_activations(const om_op *op, om_arena *mem)
 {
@@ -50,12 +44,12 @@ is_layer(const om_op *op, om_arena *mem)
 	if (!is_named || op->nin <= R || !om_lower_is_float(op->in[X]) || op->in[X]->shape.rank != 3)
 		return false;
 	for (uint32_t k = W; k <= B; k++)
-		if (k == B ? input(op, B) && !(om_lower_is_float(op->in[B]) && op->in[B]->data && op->in[B]->data->data
+		if (k == B ? om_op_input(op, B) && !(om_lower_is_float(op->in[B]) && op->in[B]->data && op->in[B]->data->data
 		    && !op->in[B]->is_overridable) : !om_lower_is_float(op->in[k]) || !om_lower_is_const(op->in[k]))
 			return false;
-	return !input(op, P) && !(om_attr_float(op, "clip") > 0) && !om_attr_int(op, "input_forget")
+	return !om_op_input(op, P) && !(om_attr_float(op, "clip") > 0) && !om_attr_int(op, "input_forget")
 	    && !om_attr_has(op, OM_RNN_BYTES) && om_shape_count(&op->in[X]->shape) > 0 && om_shape_count(&op->in[R]->shape) > 0
-	    && (!input(op, LENGTHS) || op->in[LENGTHS]->type.elem == OM_INT32) && has_usual_activations(op, mem);
+	    && (!om_op_input(op, LENGTHS) || op->in[LENGTHS]->type.elem == OM_INT32) && has_usual_activations(op, mem);
 }
 
 /* ---- What is inserted before the layer. ---- */
@@ -112,7 +106,7 @@ static om_status
 add_bias(struct rnn *r, om_value **gates, om_value **kept)
 {
 	struct om_layout *l = &r->l;
-	const om_value *b = input(r->op, B);
+	const om_value *b = om_op_input(r->op, B);
 	const int64_t n = r->gates * r->hidden, all = r->ndir * n, dims[] = {r->ndir, r->hidden};
 
 	if (!b)
@@ -150,7 +144,7 @@ static om_status
 replace(struct rnn *r, om_value *gates, om_value *packed, om_value *bias)
 {
 	om_op *old = r->op;
-	om_value *in[] = {gates, packed, input(old, LENGTHS), input(old, INITIAL_H), input(old, INITIAL_C), bias};
+	om_value *in[] = {gates, packed, om_op_input(old, LENGTHS), om_op_input(old, INITIAL_H), om_op_input(old, INITIAL_C), bias};
 	uint32_t n = 6;
 
 	while (!in[n - 1])

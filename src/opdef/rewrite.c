@@ -217,6 +217,19 @@ om_op_delete(om_op *op)
 		om_block_remove(op->body[k]);
 }
 
+/* From the last to the first: an op may be read by a later one alone. */
+void
+om_block_delete_dead(om_block *b)
+{
+	for (om_op *op = b->last, *before; op; op = before) {
+		before = op->prev;
+		for (uint32_t k = 0; k < op->nbody; k++)
+			om_block_delete_dead(op->body[k]);
+		if (om_op_is_dead(op))
+			om_op_delete(op);
+	}
+}
+
 /* Remove an op without uses, and the ops that become unused by that. */
 static void
 delete_dead(om_rewriter *w, om_op *op)

@@ -26,6 +26,9 @@ bool om_op_is_dead(const om_op *op);
 /* Remove an op and its bodies. */
 void om_op_delete(om_op *op);
 
+/* Remove the dead ops of a block and of the bodies in it, and those that become dead by that. */
+void om_block_delete_dead(om_block *b);
+
 /* The program that is rewritten. */
 om_prog *om_rewrite_prog(const om_rewriter *w);
 
