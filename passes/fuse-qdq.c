@@ -39,18 +39,6 @@ is_type(const om_value *v, om_dtype type)
 	return v && v->type.kind == OM_TENSOR && v->type.elem == type && om_shape_is_known(&v->shape);
 }
 
-static bool
-is_of_bytes(const om_value *v)
-{
-	return is_type(v, OM_INT8) || is_type(v, OM_UINT8);
-}
-
-static om_value *
-input(const om_op *op, uint32_t k)
-{
-	return k < op->nin ? op->in[k] : NULL;
-}
-
 /* The elements of a constant; NULL if they are not known. */
 static const void *
 elements(const om_value *v)
@@ -88,14 +76,14 @@ is_dequantized(const om_value *v, int axis, struct quantized *q)
 
 	if (!is_op(op, "DequantizeLinear") || !om_lower_is_float(v) || !om_shape_is_known(&op->in[0]->shape) || !is_scale_along(op, axis))
 		return false;
-	*q = (struct quantized){op->in[0], op->in[1], input(op, 2)};
-	return is_of_bytes(q->x) || is_type(q->x, OM_INT32);
+	*q = (struct quantized){op->in[0], op->in[1], om_op_input(op, 2)};
+	return om_lower_is_of_bytes(q->x) || is_type(q->x, OM_INT32);
 }
 
 static bool
 is_dequantized_bytes(const om_value *v, int axis, struct quantized *q)
 {
-	return is_dequantized(v, axis, q) && is_of_bytes(q->x);
+	return is_dequantized(v, axis, q) && om_lower_is_of_bytes(q->x);
 }
 
 static int32_t
@@ -155,21 +143,6 @@ has_known_bounds(const struct fuse *f)
 	return (f->low == -INFINITY && f->high == INFINITY) || (scale && *scale > 0 && (!f->y.zero || elements(f->y.zero)));
 }
 
-/* A constant without dims, which Clip requires. */
-static om_value *
-byte_const(struct fuse *f, const char *what, om_dtype type, uint8_t byte)
-{
-	om_value *v = om_value_fresh(f->l.p, f->q->block, om_printf(f->l.mem, "%s_%s", f->y.x->name, what));
-	om_tensor *t = OM_NEW(f->l.p->mem, om_tensor);
-
-	*t = (om_tensor){.type = type, .shape = om_shape_of(0, NULL), .data = om_memdup(f->l.p->mem, &byte, 1)};
-	v->type.elem = type;
-	v->shape = t->shape;
-	v->data = t;
-	v->is_const = v->is_declared = true;
-	return v;
-}
-
 /* Apply the bounds to the bytes `*v`, if saturation has not. */
 static om_status
 clip_bytes(struct fuse *f, om_value **v)
@@ -182,12 +155,12 @@ clip_bytes(struct fuse *f, om_value **v)
 	const int32_t high = f->high == INFINITY ? most : quantized_bound(f, f->high);
 	if (low == least && high == most)
 		return OM_OK;
-	om_value *in[] = {*v, NULL, NULL};
-	for (uint32_t k = 1; k < 3; k++) {
-		const uint8_t byte = (uint8_t)(k == 1 ? low : high);
-		in[k] = byte_const(f, k == 1 ? "least" : "most", type, byte);
-	}
-	return om_lower_insert(&f->l, f->q, om_lower_op(&f->l, "", "Clip", 13, 3, in), om_printf(f->l.mem, "%s_clipped", f->y.x->name), v);
+	const char *name = f->y.x->name;
+	const om_shape scalar = om_shape_of(0, NULL);
+	om_value *in[] = {*v,
+		om_lower_const(&f->l, f->q->block, om_printf(f->l.mem, "%s_least", name), type, &scalar, &(uint8_t){(uint8_t)low}),
+		om_lower_const(&f->l, f->q->block, om_printf(f->l.mem, "%s_most", name), type, &scalar, &(uint8_t){(uint8_t)high})};
+	return om_lower_insert(&f->l, f->q, om_lower_op(&f->l, "", "Clip", 13, 3, in), om_printf(f->l.mem, "%s_clipped", name), v);
 }
 
 /* `op` computes the quantized result. */
@@ -237,50 +210,62 @@ is_bias(const om_value *v, const struct quantized *x, const struct quantized *w,
 	return true;
 }
 
+enum { OPERANDS = 8 };
+
+/* The first inputs of QLinearConv, QLinearMatMul, QLinearAdd and QLinearMul. */
+static void
+list_operands(struct fuse *f, const struct quantized *a, const struct quantized *b, om_value **in)
+{
+	om_value *const all[OPERANDS] = {a->x, a->scale, zero_value(f, a), b->x, b->scale, zero_value(f, b), f->y.scale,
+		zero_value(f, &f->y)};
+
+	memcpy(in, all, sizeof all);
+}
+
 static om_status
-fuse_conv(struct fuse *f)
+fuse_conv(struct fuse *f, const char *type)
 {
 	const om_value *w_value = f->op->in[1];
 	struct quantized x, w;
-	om_value *bias;
+	om_value *in[OPERANDS + 1], **bias = &in[OPERANDS];
 
 	if (!is_dequantized_bytes(f->op->in[0], -1, &x) || !is_dequantized_bytes(w_value, 0, &w) || !om_lower_is_const(w.x)
-	    || w.x->shape.rank < 3 || !is_bias(input(f->op, 2), &x, &w, w.x->shape.dim[0], &bias))
+	    || w.x->shape.rank < 3 || !is_bias(om_op_input(f->op, 2), &x, &w, w.x->shape.dim[0], bias))
 		return OM_OK;
-	om_value *in[] = {x.x, x.scale, zero_value(f, &x), w.x, w.scale, zero_value(f, &w), f->y.scale, zero_value(f, &f->y), bias};
-	om_op *op = om_lower_op(&f->l, "", "QLinearConv", 10, bias ? 9 : 8, in);
-	for (uint32_t k = 0; k < f->op->nattr; k++)
-		om_op_add_attr(f->l.p, op, &f->op->attr[k]);
+	list_operands(f, &x, &w, in);
+	om_op *op = om_lower_op(&f->l, "", type, 10, *bias ? OPERANDS + 1 : OPERANDS, in);
+	om_lower_add_attrs(&f->l, op, f->op);
 	return replace_by(f, op, "layers");
 }
 
 static om_status
-fuse_matmul(struct fuse *f)
+fuse_matmul(struct fuse *f, const char *type)
 {
 	struct quantized a, b;
+	om_value *in[OPERANDS];
 
 	if (!is_dequantized_bytes(f->op->in[0], -1, &a) || f->op->in[1]->shape.rank != 2
 	    || !is_dequantized_bytes(f->op->in[1], 1, &b) || !om_lower_is_const(b.x))
 		return OM_OK;
-	om_value *in[] = {a.x, a.scale, zero_value(f, &a), b.x, b.scale, zero_value(f, &b), f->y.scale, zero_value(f, &f->y)};
-	return replace_by(f, om_lower_op(&f->l, "", "QLinearMatMul", 10, 8, in), "layers");
+	list_operands(f, &a, &b, in);
+	return replace_by(f, om_lower_op(&f->l, "", type, 10, OPERANDS, in), "layers");
 }
 
 static om_status
-fuse_gemm(struct fuse *f)
+fuse_gemm(struct fuse *f, const char *type)
 {
 	const om_op *g = f->op;
 	const bool transposed = om_attr_int(g, "transB") != 0;
 	struct quantized a, b;
 	om_value *bias;
 
-	if (g->version < 7 || om_attr_int(g, "transA") || om_attr_float(g, "alpha") != 1 || (input(g, 2) && om_attr_float(g, "beta") != 1)
+	if (g->version < 7 || om_attr_int(g, "transA") || om_attr_float(g, "alpha") != 1 || (om_op_input(g, 2) && om_attr_float(g, "beta") != 1)
 	    || !is_dequantized_bytes(g->in[0], -1, &a) || !is_dequantized_bytes(g->in[1], transposed ? 0 : 1, &b)
 	    || !om_lower_is_const(b.x) || a.x->type.elem != f->y.x->type.elem
-	    || !is_bias(input(g, 2), &a, &b, b.x->shape.dim[transposed ? 0 : 1], &bias))
+	    || !is_bias(om_op_input(g, 2), &a, &b, b.x->shape.dim[transposed ? 0 : 1], &bias))
 		return OM_OK;
 	om_value *in[] = {a.x, a.scale, zero_value(f, &a), b.x, b.scale, zero_value(f, &b), bias, f->y.scale, zero_value(f, &f->y)};
-	om_op *op = om_lower_op(&f->l, "com.microsoft", "QGemm", 1, 9, in);
+	om_op *op = om_lower_op(&f->l, "com.microsoft", type, 1, 9, in);
 	om_op_add_int(f->l.p, op, "transB", transposed);
 	return replace_by(f, op, "layers");
 }
@@ -291,24 +276,13 @@ static om_status
 fuse_binary(struct fuse *f, const char *type)
 {
 	struct quantized a, b;
+	om_value *in[OPERANDS];
 
 	if (f->op->version < 7 || !is_dequantized_bytes(f->op->in[0], -1, &a) || !is_dequantized_bytes(f->op->in[1], -1, &b)
 	    || a.x->type.elem != b.x->type.elem || a.x->type.elem != f->y.x->type.elem)
 		return OM_OK;
-	om_value *in[] = {a.x, a.scale, zero_value(f, &a), b.x, b.scale, zero_value(f, &b), f->y.scale, zero_value(f, &f->y)};
-	return replace_by(f, om_lower_op(&f->l, "com.microsoft", type, 1, 8, in), "elementwise");
-}
-
-static om_status
-fuse_add(struct fuse *f)
-{
-	return fuse_binary(f, "QLinearAdd");
-}
-
-static om_status
-fuse_mul(struct fuse *f)
-{
-	return fuse_binary(f, "QLinearMul");
+	list_operands(f, &a, &b, in);
+	return replace_by(f, om_lower_op(&f->l, "com.microsoft", type, 1, OPERANDS, in), "elementwise");
 }
 
 static om_status
@@ -320,21 +294,8 @@ fuse_average(struct fuse *f, const char *type)
 		return OM_OK;
 	om_value *in[] = {x.x, x.scale, zero_value(f, &x), f->y.scale, zero_value(f, &f->y)};
 	om_op *op = om_lower_op(&f->l, "com.microsoft", type, 1, 5, in);
-	for (uint32_t k = 0; k < f->op->nattr; k++)
-		om_op_add_attr(f->l.p, op, &f->op->attr[k]);
+	om_lower_add_attrs(&f->l, op, f->op);
 	return replace_by(f, op, "pools");
-}
-
-static om_status
-fuse_global_pool(struct fuse *f)
-{
-	return fuse_average(f, "QLinearGlobalAveragePool");
-}
-
-static om_status
-fuse_average_pool(struct fuse *f)
-{
-	return fuse_average(f, "QLinearAveragePool");
 }
 
 /* ---- Ops that move or compare elements. ---- */
@@ -358,46 +319,51 @@ fuse_moving(struct fuse *f, uint32_t n)
 }
 
 static om_status
-fuse_first(struct fuse *f)
+fuse_first(struct fuse *f, const char *type)
 {
+	(void)type;
 	return fuse_moving(f, 1);
 }
 
 static om_status
-fuse_concat(struct fuse *f)
+fuse_concat(struct fuse *f, const char *type)
 {
+	(void)type;
 	return fuse_moving(f, f->op->nin);
 }
 
 /* Of bytes since version 12. */
 static om_status
-fuse_max_pool(struct fuse *f)
+fuse_max_pool(struct fuse *f, const char *type)
 {
+	(void)type;
 	return f->op->version >= 12 ? fuse_moving(f, 1) : OM_OK;
 }
 
 /* ---- The walk. ---- */
 
+/* By operator: the function, and the type of the op on bytes, unless that is the same. */
 static const struct {
 	const char *type;
-	om_status (*fuse)(struct fuse *f);
+	om_status (*fuse)(struct fuse *f, const char *type);
+	const char *on_bytes;
 } functions[] = {
-	{"Conv", fuse_conv},
-	{"MatMul", fuse_matmul},
-	{"Gemm", fuse_gemm},
-	{"Add", fuse_add},
-	{"Mul", fuse_mul},
-	{"GlobalAveragePool", fuse_global_pool},
-	{"AveragePool", fuse_average_pool},
-	{"MaxPool", fuse_max_pool},
-	{"Reshape", fuse_first},
-	{"Flatten", fuse_first},
-	{"Squeeze", fuse_first},
-	{"Unsqueeze", fuse_first},
-	{"Transpose", fuse_first},
-	{"Slice", fuse_first},
-	{"Gather", fuse_first},
-	{"Concat", fuse_concat},
+	{"Conv", fuse_conv, "QLinearConv"},
+	{"MatMul", fuse_matmul, "QLinearMatMul"},
+	{"Gemm", fuse_gemm, "QGemm"},
+	{"Add", fuse_binary, "QLinearAdd"},
+	{"Mul", fuse_binary, "QLinearMul"},
+	{"GlobalAveragePool", fuse_average, "QLinearGlobalAveragePool"},
+	{"AveragePool", fuse_average, "QLinearAveragePool"},
+	{"MaxPool", fuse_max_pool, NULL},
+	{"Reshape", fuse_first, NULL},
+	{"Flatten", fuse_first, NULL},
+	{"Squeeze", fuse_first, NULL},
+	{"Unsqueeze", fuse_first, NULL},
+	{"Transpose", fuse_first, NULL},
+	{"Slice", fuse_first, NULL},
+	{"Gather", fuse_first, NULL},
+	{"Concat", fuse_concat, NULL},
 };
 
 static bool
@@ -423,7 +389,7 @@ is_bounding(struct fuse *f, const om_op *op)
 		f->low = om_attr_has(op, "min") ? om_attr_float(op, "min") : f->low;
 		f->high = om_attr_has(op, "max") ? om_attr_float(op, "max") : f->high;
 	}
-	return op->type[0] == 'R' || op->version < 11 || (float_const(input(op, 1), &f->low) && float_const(input(op, 2), &f->high));
+	return op->type[0] == 'R' || op->version < 11 || (float_const(om_op_input(op, 1), &f->low) && float_const(om_op_input(op, 2), &f->high));
 }
 
 static om_op *
@@ -436,16 +402,16 @@ static om_status
 fuse_at(om_run *r, om_prog *p, om_op *q)
 {
 	struct fuse f = {.r = r, .l = {.session = r->session, .p = p, .mem = r->scratch}, .q = q, .low = -INFINITY, .high = INFINITY,
-		.y = {q->out[0], q->in[1], input(q, 2)}};
+		.y = {q->out[0], q->in[1], om_op_input(q, 2)}};
 
-	if (!is_of_bytes(q->out[0]) || !is_type(q->in[1], OM_FLOAT32) || count(q->in[1]) != 1 || om_attr_int(q, "block_size"))
+	if (!om_lower_is_of_bytes(q->out[0]) || !is_type(q->in[1], OM_FLOAT32) || count(q->in[1]) != 1 || om_attr_int(q, "block_size"))
 		return OM_OK;
 	f.op = sole_def(q->in[0], q);
 	if (f.op && is_bounding(&f, f.op))
 		f.op = sole_def(f.op->in[0], f.op);
 	for (size_t k = 0; f.op && has_known_bounds(&f) && k < sizeof functions / sizeof functions[0]; k++)
 		if (is_op(f.op, functions[k].type) && *f.op->domain == '\0')
-			return functions[k].fuse(&f);
+			return functions[k].fuse(&f, functions[k].on_bytes);
 	return OM_OK;
 }
 
@@ -453,10 +419,10 @@ fuse_at(om_run *r, om_prog *p, om_op *q)
 static bool
 is_pair(const om_op *q)
 {
-	const struct quantized y = {q->out[0], q->in[1], input(q, 2)};
+	const struct quantized y = {q->out[0], q->in[1], om_op_input(q, 2)};
 	struct quantized x;
 
-	return is_of_bytes(y.x) && is_type(y.scale, OM_FLOAT32) && count(y.scale) == 1 && is_dequantized_bytes(q->in[0], -1, &x)
+	return om_lower_is_of_bytes(y.x) && is_type(y.scale, OM_FLOAT32) && count(y.scale) == 1 && is_dequantized_bytes(q->in[0], -1, &x)
 	    && is_same_scale(&x, &y) && x.x->block == y.x->block && !om_value_is_result(y.x);
 }
 
@@ -479,23 +445,11 @@ fuse_block(om_run *r, om_prog *p, om_block *b)
 	return OM_OK;
 }
 
-static void
-remove_unread(om_block *b)
-{
-	for (om_op *op = b->last, *before; op; op = before) {
-		before = op->prev;
-		for (uint32_t k = 0; k < op->nbody; k++)
-			remove_unread(op->body[k]);
-		if (om_op_is_dead(op))
-			om_op_delete(op);
-	}
-}
-
 static om_status
 run(om_run *r, om_prog *p)
 {
 	OM_TRY(fuse_block(r, p, p->first));
-	remove_unread(p->first);
+	om_block_delete_dead(p->first);
 	return OM_OK;
 }
 
