@@ -13,16 +13,9 @@
 
 #define BAD(z, ...)  om_fail((z)->session, OM_BADPLAN, "the plan: " __VA_ARGS__)
 
-/* A symbol with a range. */
-struct range {
-	const char *symbol;
-	int64_t low, high, n;    /* n: the number wanted */
-};
-
 struct sizes {
-	const om_plan_sizes *z;
-	struct range *range;
-	size_t n, cap;
+	om_plan_sizes *z;
+	int64_t *wanted;         /* by range */
 };
 
 static om_status
@@ -32,30 +25,34 @@ get_dim(const om_plan_sizes *z, const json_t *j, const char *what, int64_t *out)
 	return json_is_integer(j) && *out >= 0 ? OM_OK : BAD(z, "%s is not an integer of at least 0", what);
 }
 
-static struct range *
+enum { NONE = UINT32_MAX };
+
+static uint32_t
 range_of(const struct sizes *s, const char *symbol)
 {
-	for (size_t k = 0; symbol && k < s->n; k++)
-		if (strcmp(s->range[k].symbol, symbol) == 0)
-			return &s->range[k];
-	return NULL;
+	for (uint32_t k = 0; symbol && k < s->z->nrange; k++)
+		if (strcmp(s->z->range[k].symbol, symbol) == 0)
+			return k;
+	return NONE;
 }
 
 static om_status
 read_ranges(struct sizes *s)
 {
-	const om_plan_sizes *z = s->z;
+	om_plan_sizes *z = s->z;
+	json_t *ends, *all = json_object_get(z->root, "ranges");
 	const char *symbol;
-	json_t *j;
 
-	json_object_foreach(json_object_get(z->root, "ranges"), symbol, j) {
-		struct range r = {.symbol = symbol};
-		OM_TRY(get_dim(z, json_array_get(j, 0), "the start of a range", &r.low));
-		OM_TRY(get_dim(z, json_array_get(j, 1), "the end of a range", &r.high));
-		if (r.low > r.high || !om_prog_has_symbol(z->prog, symbol))
+	z->range = OM_NEWN(z->prog->mem, om_dim_range, json_object_size(all));
+	s->wanted = OM_NEWN(z->mem, int64_t, json_object_size(all));
+	json_object_foreach(all, symbol, ends) {
+		om_dim_range *r = &z->range[z->nrange];
+		r->symbol = om_strdup(z->prog->mem, symbol);
+		OM_TRY(get_dim(z, json_array_get(ends, 0), "the start of a range", &r->low));
+		OM_TRY(get_dim(z, json_array_get(ends, 1), "the end of a range", &r->high));
+		if (r->low > r->high || !om_prog_has_symbol(z->prog, symbol))
 			return BAD(z, "invalid range of %s", symbol);
-		r.n = r.high;
-		OM_PUSH(z->mem, s->range, s->n, s->cap, r);
+		s->wanted[z->nrange++] = r->high;
 	}
 	return OM_OK;
 }
@@ -63,12 +60,14 @@ read_ranges(struct sizes *s)
 /* ---- What is wanted. ---- */
 
 static om_status
-want(const struct sizes *s, struct range *r, int64_t n)
+want(const struct sizes *s, uint32_t k, int64_t n)
 {
+	const om_dim_range *r = &s->z->range[k];
+
 	if (n < r->low || n > r->high)
 		return om_fail(s->z->session, OM_SHAPE, "%s is %" PRId64 ", but the plan is for %" PRId64 " to %" PRId64, r->symbol, n,
 			r->low, r->high);
-	r->n = n;
+	s->wanted[k] = n;
 	return OM_OK;
 }
 
@@ -80,10 +79,10 @@ want_symbols(const struct sizes *s)
 	int64_t n;
 
 	for (size_t k = 0; om_binding_symbol(z->given, k, &symbol, &n); k++) {
-		struct range *r = range_of(s, symbol);
+		const uint32_t range = range_of(s, symbol);
 		const json_t *fixed = json_object_get(json_object_get(z->root, "dims"), symbol);
-		if (r)
-			OM_TRY(want(s, r, n));
+		if (range != NONE)
+			OM_TRY(want(s, range, n));
 		else if (!json_is_integer(fixed))
 			return om_fail(z->session, OM_USAGE, "no dim of the model is called %s", symbol);
 		else if (json_integer_value(fixed) != n)
@@ -111,9 +110,9 @@ want_shapes(const struct sizes *s)
 	for (size_t k = 0; om_binding_input(s->z->given, k, &name, &shape); k++) {
 		const om_value *v = input_of(s->z, name);
 		for (int d = 0; v && d < v->shape.rank && d < shape->rank; d++) {
-			struct range *r = v->shape.dim[d] < 0 ? range_of(s, v->shape.sym[d]) : NULL;
-			if (r)
-				OM_TRY(want(s, r, shape->dim[d]));
+			const uint32_t range = v->shape.dim[d] < 0 ? range_of(s, v->shape.sym[d]) : NONE;
+			if (range != NONE)
+				OM_TRY(want(s, range, shape->dim[d]));
 		}
 	}
 	return OM_OK;
@@ -137,11 +136,11 @@ bind_dims(const struct sizes *s, om_binding *out)
 	json_t *j;
 
 	json_object_foreach(json_object_get(z->root, "dims"), symbol, j) {
-		const struct range *r = range_of(s, symbol);
+		const uint32_t range = range_of(s, symbol);
 		int64_t n;
 		OM_TRY(get_dim(z, j, "a dim", &n));
 		if (om_prog_has_symbol(z->prog, symbol))  /* others appear only after inference */
-			OM_TRY(not_for(z, om_binding_dim(z->session, out, symbol, r ? r->n : n)));
+			OM_TRY(not_for(z, om_binding_dim(z->session, out, symbol, range == NONE ? n : s->wanted[range])));
 	}
 	return OM_OK;
 }
@@ -160,10 +159,10 @@ read_shape(const struct sizes *s, const char *input, const json_t *dims, om_shap
 	for (size_t d = 0; d < rank; d++) {
 		const json_t *j = json_array_get(dims, d);
 		const bool is_open = v && v->shape.rank == (int)rank && v->shape.dim[d] < 0;
-		const struct range *r = is_open ? range_of(s, v->shape.sym[d]) : NULL;
+		const uint32_t range = is_open ? range_of(s, v->shape.sym[d]) : NONE;
 		*whole &= !json_is_null(j);
-		if (r)
-			shape->dim[d] = r->n;
+		if (range != NONE)
+			shape->dim[d] = s->wanted[range];
 		else if (!json_is_null(j))
 			OM_TRY(get_dim(s->z, j, "a dim", &shape->dim[d]));
 	}
@@ -203,17 +202,26 @@ bind_inputs(const struct sizes *s, om_binding *out)
 	return OM_OK;
 }
 
+static om_status
+read_all(struct sizes *s, om_binding *out)
+{
+	OM_TRY(read_ranges(s));
+	OM_TRY(want_symbols(s));
+	OM_TRY(want_shapes(s));
+	OM_TRY(bind_dims(s, out));
+	OM_TRY(bind_inputs(s, out));
+	return not_for(s->z, om_bind(s->z->session, s->z->prog, out));
+}
+
 om_status
-om_plan_sizes_bind(const om_plan_sizes *z, om_binding *out, bool *is_other)
+om_plan_sizes_bind(om_plan_sizes *z)
 {
 	struct sizes s = {.z = z};
+	om_binding *b = om_binding_new();
+	const om_status st = b ? read_all(&s, b) : OM_MEMORY;
 
-	*is_other = false;
-	OM_TRY(read_ranges(&s));
-	OM_TRY(want_symbols(&s));
-	OM_TRY(want_shapes(&s));
-	for (size_t k = 0; k < s.n; k++)
-		*is_other |= s.range[k].n != s.range[k].high;
-	OM_TRY(bind_dims(&s, out));
-	return bind_inputs(&s, out);
+	for (uint32_t k = 0; k < z->nrange; k++)
+		z->is_other |= s.wanted[k] != z->range[k].high;
+	om_binding_free(b);
+	return st;
 }

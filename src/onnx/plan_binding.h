@@ -5,20 +5,25 @@
 #include <jansson.h>
 
 #include "onnxmem/binding.h"
+#include "onnxmem/plan.h"
 
 /* A document and the program of its model. */
 typedef struct om_plan_sizes {
 	om_session *session;
-	om_arena *mem;
-	const om_prog *prog;     /* not bound yet */
-	const char *model;       /* in messages */
+	om_arena *mem;           /* for the time of the call */
+	om_prog *prog;           /* not bound yet */
 	const json_t *root;      /* the document */
 	const om_binding *given; /* numbers and shapes wanted; NULL: those that the plan was made for */
+	/* results: the ranges that the document states, allocated by the program; are the sizes wanted others than
+	 * those that the plan was made for? */
+	om_dim_range *range;
+	uint32_t nrange;
+	bool is_other;
 } om_plan_sizes;
 
-/* Fill `out` with the numbers that the document states, but for symbols with a range with those of `given`.
- * `is_other`: some differ from those that the plan was made for.  OM_SHAPE if a number is outside of its range,
- * or `given` contradicts one without a range; OM_BADPLAN if the document is malformed. */
-om_status om_plan_sizes_bind(const om_plan_sizes *z, om_binding *out, bool *is_other);
+/* Bind the program to the sizes that the document states, but symbols with a range to those of `given`.  OM_SHAPE if
+ * a number is outside of its range, or `given` contradicts one without a range; OM_BADPLAN if the document is
+ * malformed, or its sizes are not possible in the program. */
+om_status om_plan_sizes_bind(om_plan_sizes *z);
 
 #endif

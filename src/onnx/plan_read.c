@@ -38,7 +38,7 @@ struct reader {
 	om_lower_fn *lower;
 	void *host;               /* for `lower` */
 	const om_binding *given;  /* sizes wanted; NULL: those that the plan was made for */
-	bool is_other_size;       /* they are other sizes of the ranges of the plan */
+	om_plan_sizes sizes;      /* and what the document says about them */
 	bool is_lowered;          /* the program is what passes made of that of the model */
 	om_op ***ops;             /* by block id: ops by index */
 	om_map scopes;            /* blocks by path */
@@ -355,25 +355,11 @@ read_order(struct reader *r)
 	return OM_OK;
 }
 
-/* Report the failure of a callee as a mismatch of the plan. */
-static om_status
-not_for(struct reader *r, om_status st)
-{
-	const char *why = om_strdup(r->mem, om_message(r->s));
-	return st == OM_OK || st == OM_MEMORY ? st : BAD(r, "its shapes do not match the model: %s", why);
-}
-
 static om_status
 read_binding(struct reader *r)
 {
-	const om_plan_sizes sizes = {r->s, r->mem, r->p, r->m->name, r->root, r->given};
-	om_binding *b = om_binding_new();
-	om_status st = b ? om_plan_sizes_bind(&sizes, b, &r->is_other_size) : OM_MEMORY;
-
-	if (st == OM_OK)
-		st = not_for(r, om_bind(r->s, r->p, b));
-	om_binding_free(b);
-	return st;
+	r->sizes = (om_plan_sizes){.session = r->s, .mem = r->mem, .prog = r->p, .root = r->root, .given = r->given};
+	return om_plan_sizes_bind(&r->sizes);
 }
 
 /* Plans are made after inlining: bind the remaining calls to operator definitions. */
@@ -391,7 +377,7 @@ check_shapes(struct reader *r)
 {
 	const char *shapes;
 
-	if (r->is_other_size)
+	if (r->sizes.is_other)
 		return OM_OK;
 	OM_TRY(find_key(r->s, r->m, OM_KEY_SHAPES, &shapes));
 	if (shapes && strcmp(shapes, om_shapes_text(r->p, r->mem)) != 0)
@@ -454,7 +440,7 @@ lower(struct reader *r, const om_plan_request *request)
 	r->p->assignment = NULL;
 	list_scopes(r);
 	OM_TRY(read_order(r));
-	if (r->is_other_size || strcmp(digest, om_prog_digest(r->p, r->mem)) == 0)
+	if (r->sizes.is_other || strcmp(digest, om_prog_digest(r->p, r->mem)) == 0)
 		return OM_OK;
 	return om_fail(r->s, OM_STALE, "%s: the plan is for another program than the passes %s make of this model: it was "
 		"made by another version of onnxmem or with other passes; plan the model again", r->m->name, passes);
@@ -860,25 +846,6 @@ place_aliases(struct reader *r)
 	}
 }
 
-static om_status
-read_dim_ranges(struct reader *r)
-{
-	const json_t *all = json_object_get(r->root, "ranges");
-	om_dim_range *range = OM_NEWN(r->p->mem, om_dim_range, json_object_size(all));
-	const char *symbol;
-	json_t *ends;
-
-	json_object_foreach((json_t *)all, symbol, ends) {
-		om_dim_range *to = &range[r->plan->nrange++];
-		uint64_t low, high;
-		OM_TRY(get_number(r, json_array_get(ends, 0), "the start of a range", INT64_MAX, &low));
-		OM_TRY(get_number(r, json_array_get(ends, 1), "the end of a range", INT64_MAX, &high));
-		*to = (om_dim_range){om_strdup(r->p->mem, symbol), (int64_t)low, (int64_t)high};
-	}
-	r->plan->range = range;
-	return OM_OK;
-}
-
 /* A value may be constant for other sizes than those that the plan was made for. */
 static void
 release_constants(struct reader *r)
@@ -908,6 +875,8 @@ read_plan(struct reader *r, const char *sidecar)
 	r->ops = om_ops_by_index(r->p, r->mem);
 	r->plan = om_plan_empty(r->p);
 	r->plan->schedule = om_schedule_new(r->p, r->p->mem);
+	r->plan->range = r->sizes.range;
+	r->plan->nrange = r->sizes.nrange;
 	r->plan->target = request.target;
 	r->plan->threads = request.threads;
 	r->plan->precise = request.precise;
@@ -915,13 +884,12 @@ read_plan(struct reader *r, const char *sidecar)
 	strategy = json_string_value(json_object_get(r->root, "strategy"));
 	r->plan->strategy = om_strdup(r->p->mem, strategy ? strategy : "");
 	OM_TRY(read_arenas(r));
-	OM_TRY(read_dim_ranges(r));
 	OM_TRY(read_scopes(r));
 	OM_TRY(read_aliases(r));
 	OM_TRY(read_scratch(r));
 	OM_TRY(read_unplanned(r));
 	OM_TRY(read_limits(r));
-	if (r->is_other_size)
+	if (r->sizes.is_other)
 		release_constants(r);
 	place_callers(r);
 	place_aliases(r);
