@@ -6,21 +6,26 @@
 
 #include "exec/exec_internal.h"
 
-static bool
-is_in_arena(const om_exec *e, const om_value *v)
+void
+om_exec_find_inputs(om_exec *e)
 {
-	return e->plan && e->plan->place[v->id].where == OM_IN_ARENA;
+	const om_block *graph = e->prog->first;
+
+	e->arena_input = OM_NEWN(e->mem, struct arena_input, graph->nparam);
+	for (uint32_t k = 0; k < graph->nparam; k++)
+		if (om_exec_in_arena(e, graph->param[k]))
+			e->arena_input[e->narena_input++].v = graph->param[k];
 }
 
 bool
-om_exec_give(om_exec *e, uint32_t k, const om_tensor *t)
+om_exec_give(om_exec *e, const om_value *v, const om_tensor *t)
 {
-	const om_value *v = e->prog->first->param[k];
-
-	if (!is_in_arena(e, v))
-		return false;
-	e->given[k] = *t;
-	return true;
+	for (uint32_t k = 0; k < e->narena_input; k++)
+		if (e->arena_input[k].v == v) {
+			e->arena_input[k].given = *t;
+			return true;
+		}
+	return false;
 }
 
 void *
@@ -28,7 +33,7 @@ om_exec_input_memory(const om_exec *e, uint32_t k)
 {
 	const om_block *graph = e->prog->first;
 
-	return k < graph->nparam && is_in_arena(e, graph->param[k]) ? e->slot[graph->param[k]->id].data : NULL;
+	return k < graph->nparam && om_exec_in_arena(e, graph->param[k]) ? e->slot[graph->param[k]->id].data : NULL;
 }
 
 static bool
@@ -50,35 +55,35 @@ bytes_of(const om_tensor *t)
 	return t->data && om_tensor_bytes(t->type, &t->shape, &bytes) ? bytes : 0;
 }
 
-/* Is input `k` in an arena already, so that something that happens before it is copied may destroy it? */
+/* Is it in an arena already, so that something that happens before it is copied may destroy it? */
 static bool
-is_endangered(const om_exec *e, uint32_t k)
+is_endangered(const om_exec *e, const struct arena_input *in)
 {
-	const om_tensor *t = &e->given[k];
-	const bool is_home = t->data == e->slot[e->prog->first->param[k]->id].data && !e->poison;
+	const uint64_t bytes = bytes_of(&in->given);
+	const bool is_home = in->given.data == e->slot[in->v->id].data && !e->poison;
 
-	return bytes_of(t) && !is_home && overlaps_arena(e, t->data, bytes_of(t));
+	return bytes && !is_home && overlaps_arena(e, in->given.data, bytes);
 }
 
 om_status
 om_exec_save_inputs(om_exec *e)
 {
-	const uint32_t n = e->prog->first->nparam;
 	uint64_t all = 0;
 	unsigned char *to;
 
-	for (uint32_t k = 0; k < n; k++)
-		all += is_endangered(e, k) ? bytes_of(&e->given[k]) : 0;
+	for (uint32_t k = 0; k < e->narena_input; k++)
+		all += is_endangered(e, &e->arena_input[k]) ? bytes_of(&e->arena_input[k].given) : 0;
 	if (all == 0)
 		return OM_OK;
 	OM_TRY(om_room_fit(e, &e->aside, all, "inputs that are in the arena"));
 	to = e->aside.data;
-	for (uint32_t k = 0; k < n; k++) {
-		if (!is_endangered(e, k))
+	for (uint32_t k = 0; k < e->narena_input; k++) {
+		struct arena_input *in = &e->arena_input[k];
+		if (!is_endangered(e, in))
 			continue;
-		memcpy(to, e->given[k].data, bytes_of(&e->given[k]));
-		e->source[k] = to;
-		to += bytes_of(&e->given[k]);
+		memcpy(to, in->given.data, bytes_of(&in->given));
+		in->source = to;
+		to += bytes_of(&in->given);
 	}
 	return OM_OK;
 }
@@ -86,14 +91,15 @@ om_exec_save_inputs(om_exec *e)
 void
 om_exec_load_inputs(om_exec *e)
 {
-	for (uint32_t k = 0; k < e->prog->first->nparam; k++) {
-		const om_tensor *t = &e->given[k];
-		void *to = e->slot[e->prog->first->param[k]->id].data;
-		const void *from = e->source[k] ? e->source[k] : t->data;
-		e->source[k] = NULL;
-		if (bytes_of(t) == 0 || from == to)
+	for (uint32_t k = 0; k < e->narena_input; k++) {
+		struct arena_input *in = &e->arena_input[k];
+		const uint64_t bytes = bytes_of(&in->given);
+		void *to = e->slot[in->v->id].data;
+		const void *from = in->source ? in->source : in->given.data;
+		in->source = NULL;
+		if (bytes == 0 || from == to)
 			continue;
-		memcpy(to, from, bytes_of(t));
-		e->stats.copied_bytes += bytes_of(t);
+		memcpy(to, from, bytes);
+		e->stats.copied_bytes += bytes;
 	}
 }

@@ -149,8 +149,6 @@ new_exec(om_session *s, const om_prog *p, const om_plan *plan, const om_exec_opt
 	e->is_tied = OM_NEWN(mem, bool, p->nvalue);
 	e->is_spent = OM_NEWN(mem, bool, p->nvalue);
 	e->is_bound = OM_NEWN(mem, bool, p->nvalue);
-	e->given = OM_NEWN(mem, om_tensor, p->first->nparam);
-	e->source = OM_NEWN(mem, const void *, p->first->nparam);
 	e->view = OM_NEWN(mem, const om_plan_multi_view *, p->nvalue);
 	e->root = OM_NEWN(mem, om_value *, p->nvalue);
 	e->offset = OM_NEWN(mem, uint64_t, p->nvalue);
@@ -181,6 +179,7 @@ build(om_exec *e)
 	find_align(e);
 	OM_TRY(om_threads(e->session, e->options.threads, &e->nworker));
 	OM_TRY(om_exec_place(e));
+	om_exec_find_inputs(e);
 	OM_TRY(om_exec_steps(e));
 	OM_TRY(om_exec_weights(e));
 	OM_TRY(om_exec_prepare(e));
@@ -278,7 +277,7 @@ om_exec_input(om_exec *e, uint32_t k, const om_tensor *t)
 	e->slot[v->id].type = t->type;
 	e->slot[v->id].shape = t->shape;
 	e->slot[v->id].splat = false;
-	if (!om_exec_give(e, k, t))
+	if (!om_exec_give(e, v, t))
 		om_exec_move(e, v, t->data);
 	e->is_bound[v->id] = true;
 	return OM_OK;
@@ -302,15 +301,6 @@ om_exec_output(om_exec *e, uint32_t k, void *data, uint64_t bytes)
 
 /* ---- Running. ---- */
 
-/* Is result `k` in an arena, where it stays until the next run? */
-static bool
-is_in_arena(const om_exec *e, uint32_t k)
-{
-	const om_value *v = e->prog->first->result[k];
-
-	return e->plan && e->is_fixed[v->id] && e->plan->place[v->id].where == OM_IN_ARENA;
-}
-
 /* Is result `k` computed directly in its final memory?  False for inputs, constants, aliases,
  * values in an arena, and repeated results. */
 static bool
@@ -321,7 +311,7 @@ is_direct(const om_exec *e, uint32_t k)
 
 	if (!v->def || v->is_const || e->root[v->id] != v)
 		return false;
-	if (is_in_arena(e, k))
+	if (om_exec_in_arena(e, v))
 		return false;
 	for (uint32_t i = 0; i < k; i++)
 		if (graph->result[i] == v)
@@ -361,7 +351,7 @@ take_result(om_exec *e, uint32_t k)
 	if (v->type.kind != OM_TENSOR)
 		return om_fail(e->session, OM_RUN, data ? "output %s is not a tensor and cannot be bound"
 			: "output %s was not computed", v->name);
-	if ((e->is_tied[v->id] || is_in_arena(e, k)) && !data)
+	if ((e->is_tied[v->id] || om_exec_in_arena(e, v)) && !data)  /* it stays there until the next run */
 		return OM_OK;
 	if (is_direct(e, k) && (!data || e->is_fixed[v->id]))
 		return OM_OK;

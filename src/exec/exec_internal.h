@@ -107,8 +107,12 @@ struct om_exec {
 	struct room *room;
 	struct uses *uses;
 	bool *is_bound;           /* parameters of the graph */
-	om_tensor *given;         /* by parameter: one in the arena, as the caller bound it */
-	const void **source;      /* by parameter: where it was put aside; NULL: nowhere */
+	struct arena_input {      /* an input in an arena */
+		om_value *v;
+		om_tensor given;      /* as the caller bound it */
+		const void *source;   /* where it was put aside; NULL: nowhere */
+	} *arena_input;
+	uint32_t narena_input;
 	struct room aside;        /* for them */
 
 	const om_scratch **scratch; /* by op id; NULL: not in an arena */
@@ -125,10 +129,18 @@ struct om_exec {
 	om_exec_op *profile;      /* as stats.op */
 };
 
+static inline bool
+om_exec_in_arena(const om_exec *e, const om_value *v)
+{
+	return e->plan && e->plan->place[v->id].where == OM_IN_ARENA;
+}
+
 /* ---- arena_inputs.c ---- */
 
-/* Bind input `k` if it is in an arena; false: it is not. */
-bool om_exec_give(om_exec *e, uint32_t k, const om_tensor *t);
+/* List the inputs in arenas. */
+void om_exec_find_inputs(om_exec *e);
+/* Bind input `v` if it is in an arena; false: it is not. */
+bool om_exec_give(om_exec *e, const om_value *v, const om_tensor *t);
 /* At the start of a run: put aside inputs that poison, or a copy of another one, would overwrite; then copy all to
  * their arenas. */
 om_status om_exec_save_inputs(om_exec *e);
