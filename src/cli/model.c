@@ -171,23 +171,6 @@ bind_ranges(om_cli *c, om_binding *b, const om_tensor *in)
 	return OM_OK;
 }
 
-static om_status
-bind_options(om_cli *c, om_binding *b, const om_tensor *in, bool all)
-{
-	const char *text;
-	uint64_t rest = 0;
-
-	for (size_t at = 0; (text = om_cli_next(c, "dim", &at));)
-		OM_TRY(bind_dim(c, b, text));
-	OM_TRY(bind_ranges(c, b, in));
-	for (size_t at = 0; (text = om_cli_next(c, "input-shape", &at));)
-		OM_TRY(bind_input(c, b, text));
-	OM_TRY(om_cli_number(c, "default-dim", 1, INT32_MAX, &rest));
-	if (rest)
-		om_binding_rest(b, (int64_t)rest);
-	return all && !rest ? om_cli_open_dims(c, b) : OM_OK;
-}
-
 om_status
 om_cli_bind_tensors(om_cli *c, const om_prog *p, om_binding *b, const om_tensor *in)
 {
@@ -238,16 +221,29 @@ om_cli_sizes(om_cli *c, const om_tensor *in, om_binding *b)
 	return OM_OK;
 }
 
+/* Ranges, and what no option gives. */
+static om_status
+bind_rest(om_cli *c, om_binding *b, const om_tensor *in, bool all)
+{
+	uint64_t rest = 0;
+
+	OM_TRY(bind_ranges(c, b, in));
+	OM_TRY(om_cli_number(c, "default-dim", 1, INT32_MAX, &rest));
+	if (rest)
+		om_binding_rest(b, (int64_t)rest);
+	return all && !rest ? om_cli_open_dims(c, b) : OM_OK;
+}
+
 om_status
 om_cli_shapes(om_cli *c, const om_tensor *in, bool all)
 {
 	om_binding *b = om_binding_new();
-	om_status st = b ? om_cli_bind_tensors(c, c->prog, b, in) : OM_MEMORY;
+	om_status st = b ? om_cli_sizes(c, in, b) : OM_MEMORY;
 
 	if (st == OM_OK && !in && all && c->model && om_model_has_plan(c->model) && !gives_shapes(c))
 		st = bind_plan(c, b);
 	if (st == OM_OK)
-		st = bind_options(c, b, in, all);
+		st = bind_rest(c, b, in, all);
 	if (st == OM_OK)
 		st = om_bind(c->session, c->prog, b);
 	om_binding_free(b);

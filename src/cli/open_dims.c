@@ -106,9 +106,9 @@ look_at_input(struct open_dims *o, const om_value *v)
 			add_symbol(o, s->sym[d]);
 }
 
-/* Bind the symbols of batches to 1. */
+/* Bind the symbols of batches to 1, if there are any. */
 static om_status
-bind_batches(struct open_dims *o, om_binding *b)
+bind_batches(struct open_dims *o, om_binding *b, bool *any)
 {
 	const om_prog *p = o->prog;
 	const char *bound = "";
@@ -122,9 +122,10 @@ bind_batches(struct open_dims *o, om_binding *b)
 		OM_TRY(om_binding_dim(o->c->session, b, symbol, 1));
 		bound = om_printf(o->c->mem, "%s%s", bound, word);
 	}
-	if (*bound && !o->c->batch_told)
+	*any = *bound != 0;
+	if (*any && !o->c->batch_told)
 		om_warn(o->c->session, "planned for a batch of 1:%s; another size is given with --dim", bound);
-	o->c->batch_told |= *bound != 0;
+	o->c->batch_told |= *any;
 	return OM_OK;
 }
 
@@ -136,17 +137,31 @@ bind_copy(om_cli *c, const om_binding *b, om_prog **p)
 	return om_prog_bind(c->session, c->prog, b, p);
 }
 
+static bool
+has_open_dims(const om_prog *p)
+{
+	bool any = false, is_named;
+
+	for (uint32_t k = 0; k < p->first->nparam && !any; k++)
+		any = p->first->param[k]->type.kind == OM_TENSOR && is_open(&p->first->param[k]->shape, &is_named);
+	return any;
+}
+
+/* The program is copied only if dims are open: most models have none. */
 om_status
 om_cli_open_dims(om_cli *c, om_binding *b)
 {
 	struct open_dims o = {.c = c, .symbols = "", .shapes = "", .inputs = ""};
+	bool has_batch = false;
 	om_prog *p = NULL;
-	om_status st = bind_copy(c, b, &p);
 
+	if (!has_open_dims(c->prog))
+		return OM_OK;
+	om_status st = bind_copy(c, b, &p);
 	o.prog = p;
 	if (st == OM_OK)
-		st = bind_batches(&o, b);
-	if (st == OM_OK)
+		st = bind_batches(&o, b, &has_batch);
+	if (st == OM_OK && has_batch)
 		st = bind_copy(c, b, &p);
 	for (uint32_t k = 0; st == OM_OK && k < p->first->nparam; k++)
 		look_at_input(&o, p->first->param[k]);
