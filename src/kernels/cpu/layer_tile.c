@@ -19,8 +19,6 @@ enum {
 _Static_assert(OM_PANEL % (NV * VL) == 0, "a tile is a part of a panel or several panels");
 _Static_assert(MOST_TILE_ROWS % TILE_ROWS == 0, "blocks of rows are made of tiles");
 
-#define LEAST(a, b) ((a) < (b) ? (a) : (b))
-
 /* Where the columns of a tile are. */
 struct place {
 	int64_t first, n;         /* columns */
@@ -142,9 +140,6 @@ tile_##rows##_##vecs(const struct om_tile *t, const struct place *p)           \
 {                                                                              \
 	tile(t, p, LEAST(rows, MOST_ROWS(vecs)), vecs);                        \
 }
-#define EACH_ROWS(_, vecs)                                                     \
-	_(1, vecs) _(2, vecs) _(3, vecs) _(4, vecs) _(5, vecs) _(6, vecs)      \
-	_(7, vecs) _(8, vecs) _(9, vecs) _(10, vecs) _(11, vecs) _(12, vecs)
 EACH_ROWS(TILE, 1)
 EACH_ROWS(TILE, 2)
 EACH_ROWS(TILE, 4)

@@ -9,8 +9,6 @@ enum {
 	TAPS = 64,                /* whose positions are found before */
 };
 
-#define LEAST(a, b) ((a) < (b) ? (a) : (b))
-
 struct pixel {
 	const om_qlayer *l;
 	const om_qlayer_data *d;

@@ -14,9 +14,6 @@ enum {
 	AHEAD = 16,               /* groups of four weights that are prefetched */
 };
 
-#define LEAST(a, b) ((a) < (b) ? (a) : (b))
-#define MOST(a, b)  ((a) > (b) ? (a) : (b))
-
 /* A block of rows of a group. */
 struct block {
 	const om_qlayer *l;
@@ -137,9 +134,6 @@ tile_##rows##_##vecs(const struct block *b, const struct place *p)             \
 {                                                                              \
 	tile(b, p, LEAST(rows, ROWS_FOR(vecs)), vecs);                         \
 }
-#define EACH_ROWS(_, vecs)                                                     \
-	_(1, vecs) _(2, vecs) _(3, vecs) _(4, vecs) _(5, vecs) _(6, vecs)      \
-	_(7, vecs) _(8, vecs) _(9, vecs) _(10, vecs) _(11, vecs) _(12, vecs)
 EACH_ROWS(TILE, 1)
 EACH_ROWS(TILE, 2)
 EACH_ROWS(TILE, 4)

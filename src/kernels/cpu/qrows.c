@@ -4,8 +4,6 @@
 #include "kernels/cpu/qrows.h"
 #include "kernels/cpu/simd.h"
 
-#define LEAST(a, b) ((a) < (b) ? (a) : (b))
-
 enum { FEW = VL };                /* bytes of a tail that are copied */
 
 /* ---- Vectors of bytes. ---- */

@@ -36,6 +36,14 @@ typedef uint32_t uvec __attribute__((vector_size(OM_VL * 4), aligned(4), may_ali
 #define UNROLL _Pragma("GCC unroll 36")
 #endif
 
+#define LEAST(a, b) ((a) < (b) ? (a) : (b))
+#define MOST(a, b)  ((a) > (b) ? (a) : (b))
+
+/* Instances of a tile for each number of rows. */
+#define EACH_ROWS(_, vecs)                                                     \
+	_(1, vecs) _(2, vecs) _(3, vecs) _(4, vecs) _(5, vecs) _(6, vecs)      \
+	_(7, vecs) _(8, vecs) _(9, vecs) _(10, vecs) _(11, vecs) _(12, vecs)
+
 /* Hide where a pointer comes from: gcc otherwise keeps an address in a register for each of its offsets. */
 #define OPAQUE(p) __asm__("" : "+r"(p))
 
