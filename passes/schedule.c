@@ -18,6 +18,7 @@
 
 #include <stdlib.h>
 
+#include "ir/query.h"
 #include "ir/schedule.h"
 #include "onnxmem/assignment.h"
 #include "onnxmem/builder.h"
@@ -863,24 +864,16 @@ reads_computed(const struct model *m, const om_op *op)
 	return false;
 }
 
-static bool
-is_inside(const om_block *b, const om_block *body)
-{
-	while (b && b != body)
-		b = b->owner ? b->owner->block : NULL;
-	return b == body;
-}
-
 /* Does the body capture such a value? */
 static bool
 captures_computed(const struct model *m, const om_block *body)
 {
 	for (uint32_t k = 0; k < m->p->nvalue; k++) {
 		const om_value *v = m->p->values[k];
-		if (!is_there_before(m, v) || v->is_const || is_inside(v->block, body))
+		if (!is_there_before(m, v) || v->is_const || om_block_inside(v->block, body))
 			continue;
 		for (const om_use *u = v->first_use; u; u = u->next)
-			if (is_inside(u->op ? u->op->block : u->block, body))
+			if (om_block_inside(u->op ? u->op->block : u->block, body))
 				return true;
 	}
 	return false;
