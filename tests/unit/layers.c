@@ -7,6 +7,7 @@
 
 #include "base/rng.h"
 #include "kernels/cpu/kernels.h"
+#include "random_window.h"
 #include "unit.h"
 
 enum { CASES = 150, GUARD = 16, WORKERS = 3 };
@@ -27,12 +28,6 @@ random_floats(uint64_t *state, int64_t n)
 	for (int64_t k = 0; k < n; k++)
 		x[k] = (float)(om_rng_unit(state) * 2 - 1);
 	return x;
-}
-
-static int64_t
-volume(const int64_t *size)
-{
-	return size[0] * size[1] * size[2];
 }
 
 /* ---- The reference. ---- */
@@ -56,13 +51,8 @@ sum_at(const struct trial *t, int64_t image, const int64_t *o, int64_t channel)
 	double sum = 0;
 
 	for (int64_t tap = 0; tap < taps; tap++) {
-		const int64_t k[] = {tap / l->kernel[2] / l->kernel[1], tap / l->kernel[2] % l->kernel[1], tap % l->kernel[2]};
-		int64_t at[3];
-		bool inside = true;
-		for (int a = 0; a < 3; a++) {
-			at[a] = o[a] * l->stride[a] - l->begin[a] + k[a] * l->dilation[a];
-			inside = inside && at[a] >= 0 && at[a] < l->in[a];
-		}
+		int64_t at[OM_LAYER_AXES];
+		const bool inside = find_tap(l, o, tap, at);
 		for (int64_t c = 0; inside && c < l->channels_in; c++)
 			sum += input_at(t, image, at, group * l->channels_in + c)
 				* (double)t->w[(channel * l->channels_in + c) * taps + tap];
@@ -91,34 +81,14 @@ compute(struct trial *t)
 
 	for (int64_t k = 0; k < t->ny; k++) {
 		const int64_t p = k / channels % size, channel = k % channels;
-		const int64_t o[] = {p / l->out[2] / l->out[1], p / l->out[2] % l->out[1], p % l->out[2]};
+		int64_t o[OM_LAYER_AXES];
+		position_of(l, p, o);
 		const double sum = sum_at(t, k / channels / size, o, channel) + (t->bias ? (double)t->bias[channel] : 0);
 		t->want[k] = activated(&l->epilogue, t->residual ? sum + (double)t->residual[k] : sum);
 	}
 }
 
 /* ---- Random layers. ---- */
-
-static void
-choose_window(om_layer *l, uint64_t *state)
-{
-	const int axes = 1 + (int)om_rng_below(state, 3);
-
-	for (int k = 0; k < 3; k++) {
-		l->in[k] = l->out[k] = l->kernel[k] = l->stride[k] = l->dilation[k] = 1;
-		if (k < 3 - axes)
-			continue;
-		l->kernel[k] = om_rng_below(state, 3) ? 1 + (int64_t)om_rng_below(state, 4) : 1;
-		l->stride[k] = om_rng_below(state, 2) ? 1 + (int64_t)om_rng_below(state, 3) : 1;
-		l->dilation[k] = om_rng_below(state, 3) ? 1 : 1 + (int64_t)om_rng_below(state, 7);
-		l->begin[k] = (int64_t)om_rng_below(state, 4) - (om_rng_below(state, 9) == 0);
-		const int64_t span = (l->kernel[k] - 1) * l->dilation[k] + 1, end = (int64_t)om_rng_below(state, 3);
-		l->in[k] = 1 + (int64_t)om_rng_below(state, axes == 1 ? 60 : axes == 2 ? 15 : 6);
-		if (l->in[k] + l->begin[k] + end < span)
-			l->in[k] = span - l->begin[k] - end;
-		l->out[k] = (l->in[k] + l->begin[k] + end - span) / l->stride[k] + 1;
-	}
-}
 
 static void
 choose(om_layer *l, uint64_t *state)
@@ -128,7 +98,7 @@ choose(om_layer *l, uint64_t *state)
 	*l = (om_layer){.batch = 1 + (int64_t)om_rng_below(state, 3), .group = om_rng_below(state, 4) ? 1 : 1 + (int64_t)om_rng_below(state, 3),
 		.channels_in = 1 + (int64_t)om_rng_below(state, 40), .channels_out = 1 + (int64_t)om_rng_below(state, 75),
 		.epilogue = {.act = acts[om_rng_below(state, 5)], .alpha = -0.5f, .beta = 0.75f}};
-	choose_window(l, state);
+	choose_window(l, state, 4, true);
 	if (om_rng_below(state, 4) == 0) {
 		l->is_channels_first = true;
 		l->group = 1;

@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "kernels/cpu/kernels.h"
 #include "opdef/numbers.h"
+#include "random_window.h"
 #include "unit.h"
 
 enum { CASES = 250, GUARD = 16, WORKERS = 3 };
@@ -24,12 +25,6 @@ struct trial {
 	int64_t nx, nw, ny, size;             /* elements; bytes of the output */
 	void *want;
 };
-
-static int64_t
-volume(const int64_t *size)
-{
-	return size[0] * size[1] * size[2];
-}
 
 static uint8_t *
 random_bytes(uint64_t *state, int64_t n)
@@ -66,13 +61,8 @@ sum_at(const struct trial *t, int64_t image, const int64_t *o, int64_t channel)
 	int32_t sum = 0;
 
 	for (int64_t tap = 0; tap < taps; tap++) {
-		const int64_t k[] = {tap / l->kernel[2] / l->kernel[1], tap / l->kernel[2] % l->kernel[1], tap % l->kernel[2]};
-		int64_t at[3];
-		bool inside = true;
-		for (int a = 0; a < 3; a++) {
-			at[a] = o[a] * l->stride[a] - l->begin[a] + k[a] * l->dilation[a];
-			inside = inside && at[a] >= 0 && at[a] < l->in[a];
-		}
+		int64_t at[OM_LAYER_AXES];
+		const bool inside = find_tap(l, o, tap, at);
 		for (int64_t c = 0; inside && c < l->channels_in; c++) {
 			const int64_t position = ((image * l->in[0] + at[0]) * l->in[1] + at[1]) * l->in[2] + at[2];
 			sum += (byte(t->x, position * channels + first + c, t->l.is_signed) - t->x_zero)
@@ -90,7 +80,8 @@ compute(struct trial *t, const int32_t *bias)
 
 	for (int64_t k = 0; k < t->ny; k++) {
 		const int64_t p = k / channels % size, number = number_of(l, k % channels);
-		const int64_t o[] = {p / l->out[2] / l->out[1], p / l->out[2] % l->out[1], p % l->out[2]};
+		int64_t o[OM_LAYER_AXES];
+		position_of(l, p, o);
 		const int32_t sum = sum_at(t, k / channels / size, o, k % channels) + bias[number];
 		const float y = (float)sum * t->scale[number];
 		if (t->l.output == OM_QLAYER_INT32)
@@ -105,27 +96,6 @@ compute(struct trial *t, const int32_t *bias)
 /* ---- Random layers. ---- */
 
 static void
-choose_window(om_layer *l, uint64_t *state)
-{
-	const int axes = 1 + (int)om_rng_below(state, 3);
-
-	for (int k = 0; k < 3; k++) {
-		l->in[k] = l->out[k] = l->kernel[k] = l->stride[k] = l->dilation[k] = 1;
-		if (k < 3 - axes)
-			continue;
-		l->kernel[k] = om_rng_below(state, 3) ? 1 + (int64_t)om_rng_below(state, 5) : 1;
-		l->stride[k] = om_rng_below(state, 2) ? 1 + (int64_t)om_rng_below(state, 3) : 1;
-		l->dilation[k] = om_rng_below(state, 3) ? 1 : 1 + (int64_t)om_rng_below(state, 7);
-		l->begin[k] = (int64_t)om_rng_below(state, 4);
-		const int64_t span = (l->kernel[k] - 1) * l->dilation[k] + 1, end = (int64_t)om_rng_below(state, 3);
-		l->in[k] = 1 + (int64_t)om_rng_below(state, axes == 1 ? 60 : axes == 2 ? 15 : 6);
-		if (l->in[k] + l->begin[k] + end < span)
-			l->in[k] = span - l->begin[k] - end;
-		l->out[k] = (l->in[k] + l->begin[k] + end - span) / l->stride[k] + 1;
-	}
-}
-
-static void
 choose(struct trial *t, uint64_t *state)
 {
 	om_layer *l = &t->l.shape;
@@ -138,7 +108,7 @@ choose(struct trial *t, uint64_t *state)
 		.channels_in = 1 + (int64_t)om_rng_below(state, 40), .channels_out = 1 + (int64_t)om_rng_below(state, 150)};
 	if (t->is_depthwise)
 		l->group = l->channels_in = 1;
-	choose_window(l, state);
+	choose_window(l, state, 5, false);
 	if (om_rng_below(state, 4) == 0)
 		for (int k = 0; k < 3; k++) {     /* rows that are read in place */
 			l->kernel[k] = l->stride[k] = l->dilation[k] = 1;
