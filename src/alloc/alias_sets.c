@@ -34,6 +34,8 @@ struct om_alias_sets {
 	const uint64_t *bytes;
 	om_value **origin;
 	uint64_t *at;            /* bytes into the origin */
+	om_value **first_part;       /* the first value whose origin this is */
+	om_value **next_part;        /* the next value of the same origin */
 	om_partial_order *reach;         /* NULL: only the order of the file counts */
 	const om_op **node;      /* by position: ops of the graph */
 	struct span *span;       /* of the move at hand */
@@ -90,6 +92,15 @@ new_group(om_alias_sets *g, om_value *root)
 }
 
 static void
+set_origin(om_alias_sets *g, om_value *v, om_value *origin, uint64_t at)
+{
+	g->origin[v->id] = origin;
+	g->at[v->id] = at;
+	g->next_part[v->id] = g->first_part[origin->id];
+	g->first_part[origin->id] = v;
+}
+
+static void
 add_value(om_alias_sets *g, const om_storages *from, om_value *v)
 {
 	const om_backing *at = &g->a->backing[v->id];
@@ -99,16 +110,16 @@ add_value(om_alias_sets *g, const om_storages *from, om_value *v)
 	om_value *root = from->root[v->id];
 	if (g->a->facts->is_unplanned[root->id])
 		return;
-	g->origin[v->id] = v;
-	if (at->store == OM_VIEW && g->origin[at->source->id]) {
-		g->origin[v->id] = g->origin[at->source->id];
-		g->at[v->id] = g->at[at->source->id] + at->offset;
-	}
+	om_value *const source = at->store == OM_VIEW && g->origin[at->source->id] ? at->source : NULL;
 	om_alias_set *own = g->of[root->id];
 	if (!own) {
-		g->origin[root->id] = root;
+		set_origin(g, root, root, 0);
 		own = new_group(g, root);
 	}
+	if (source && root != v)
+		set_origin(g, v, g->origin[source->id], g->at[source->id] + at->offset);
+	else if (root != v)
+		set_origin(g, v, v, 0);
 	if (root != v)
 		insert(g, own, v, from->offset[v->id]);
 }
@@ -151,7 +162,8 @@ om_alias_sets_new(const om_prog *p, om_assignment *a, om_arena *mem)
 	*g = (om_alias_sets){.p = p, .a = a, .mem = mem, .of = OM_NEWN(mem, om_alias_set *, p->nvalue),
 		.box = OM_NEWN(mem, om_box_node *, p->nvalue),
 		.offset = OM_NEWN(mem, uint64_t, p->nvalue), .bytes = a->facts->bytes,
-		.origin = OM_NEWN(mem, om_value *, p->nvalue), .at = OM_NEWN(mem, uint64_t, p->nvalue)};
+		.origin = OM_NEWN(mem, om_value *, p->nvalue), .at = OM_NEWN(mem, uint64_t, p->nvalue),
+		.first_part = OM_NEWN(mem, om_value *, p->nvalue), .next_part = OM_NEWN(mem, om_value *, p->nvalue)};
 	if (a->request->parallel_safe)
 		find_order(g);
 	const om_storages from = om_storages_new(p, a, mem);
@@ -253,6 +265,7 @@ struct move {
 	const om_value *out;
 	om_value *const *in;
 	uint32_t nin;
+	bool is_turned;              /* `from` is the larger set, at offset 0: it takes the members of `to` */
 };
 
 static int
@@ -356,31 +369,49 @@ do_meet(const struct move *x, const om_value *m, const om_value *t)
 
 struct probe {
 	const struct move *x;
-	const om_value *m;
+	const om_value *v;           /* member of the other set */
+	bool is_source;              /* `v` has the content of the source: what the source covers is equal */
 };
 
 static bool
-do_clash(const void *arg, const om_value *t)
+do_clash(const void *arg, const om_value *m)
 {
 	const struct probe *p = arg;
 
-	return do_meet(p->x, p->m, t);
+	return !(p->is_source && is_covered(p->x, m)) && do_meet(p->x, p->v, m);
+}
+
+static om_box
+box_at(const om_alias_sets *g, const om_value *v, uint64_t base)
+{
+	const uint64_t lower = base + g->offset[v->id];
+	const om_live_interval *live = &g->a->live[v->id];
+
+	return (om_box){g->reach ? (om_steps){0, UINT32_MAX} : (om_steps){live->first, live->last}, lower, lower + g->bytes[v->id]};
 }
 
 /* Would the member `m` of `from` and one of `to` overwrite each other's bytes? */
 static bool
 has_clash(const struct move *x, const om_value *m)
 {
-	const uint64_t lower = x->base + x->g->offset[m->id];
-	const om_live_interval *live = &x->g->a->live[m->id];
-	const om_steps steps = x->g->reach ? (om_steps){0, UINT32_MAX} : (om_steps){live->first, live->last};
-	const om_box box = {steps, lower, lower + x->g->bytes[m->id]};
+	const om_box box = box_at(x->g, m, x->base);
 	om_content same;
 
 	if (x->nspan)
 		same = content_of(x->g, x->source);
 	return om_box_tree_any(x->to->boxes, &box, x->nspan && is_covered(x, m) ? &same : NULL, do_clash,
-		&(struct probe){x, m});
+		&(struct probe){x, m, false});
+}
+
+/* The same for the member `t` of `to`, where `from` keeps its offsets. */
+static bool
+has_clash_turned(const struct move *x, const om_value *t)
+{
+	const om_box box = box_at(x->g, t, 0);
+	const om_content content = content_of(x->g, t), same = x->nspan ? content_of(x->g, x->source) : content;
+
+	return om_box_tree_any(x->from->boxes, &box, NULL, do_clash,
+		&(struct probe){x, t, x->nspan && is_same(&content, &same)});
 }
 
 /* Elements must be aligned to their size. */
@@ -391,14 +422,19 @@ is_aligned(const struct move *x, const om_value *m)
 	return bytes < 2 || (x->base + x->g->offset[m->id]) % bytes == 0;
 }
 
+/* The smaller set is the one to be walked: in a long chain of merges, a value is walked O(log n) times. */
 static bool
-is_allowed(const struct move *x)
+is_allowed(struct move *x)
 {
 	const uint64_t bytes = x->g->bytes[x->from->root->id], room = x->g->bytes[x->to->root->id];
 
 	if (x->g->is_stuck || x->base > room || bytes > room - x->base)
 		return false;
-	for (size_t k = 0; k < x->from->n; k++) {
+	x->is_turned = x->base == 0 && x->from->n > x->to->n;
+	for (size_t k = 0; k < x->to->n && x->is_turned; k++)
+		if (has_clash_turned(x, x->to->member[k]))
+			return false;
+	for (size_t k = 0; k < x->from->n && !x->is_turned; k++) {
 		const om_value *m = x->from->member[k];
 		if (!is_aligned(x, m) || has_clash(x, m))
 			return false;
@@ -406,29 +442,59 @@ is_allowed(const struct move *x)
 	return true;
 }
 
-/* Members that are parts of the source get its origin. */
+/* Values of `origin` that are parts of the source get its origin. */
+static void
+move_parts(const struct move *x, const om_value *origin)
+{
+	om_alias_sets *g = x->g;
+	const om_value *s = x->source;
+	om_value *v = g->first_part[origin->id], *next;
+
+	g->first_part[origin->id] = NULL;
+	for (; v; v = next) {
+		next = g->next_part[v->id];
+		if (g->of[v->id] != x->from || !is_covered(x, v)) {
+			set_origin(g, v, g->origin[v->id], g->at[v->id]);
+			continue;
+		}
+		set_origin(g, v, g->origin[s->id], x->base + g->offset[v->id] - g->offset[s->id] + g->at[s->id]);
+		if (x->is_turned)
+			om_box_tree_relabel(x->from->boxes, g->box[v->id], &(om_content){g->origin[s->id], g->at[s->id] - g->offset[s->id]});
+	}
+}
+
+/* Spans are sorted by origin. */
 static void
 move_origins(const struct move *x)
 {
-	om_alias_sets *g = x->g;
-	bool *covered = OM_NEWN(g->mem, bool, x->from->n);
-	const om_value *s = x->source;
+	for (uint32_t k = 0; k < x->nspan; k++)
+		if (k == 0 || x->span[k].content.origin != x->span[k - 1].content.origin)
+			move_parts(x, x->span[k].content.origin);
+}
 
-	for (size_t k = 0; k < x->from->n && x->nspan; k++)
-		covered[k] = is_covered(x, x->from->member[k]);
-	for (size_t k = 0; k < x->from->n && x->nspan; k++) {
-		const om_value *m = x->from->member[k];
-		if (!covered[k])
-			continue;
-		g->origin[m->id] = g->origin[s->id];
-		g->at[m->id] = x->base + g->offset[m->id] - g->offset[s->id] + g->at[s->id];
-	}
+/* `from` becomes the set of the root of `to`. */
+static void
+take_members(const struct move *x)
+{
+	om_alias_set *set = x->from;
+	const size_t root = set->n;
+
+	for (size_t k = 0; k < x->to->n; k++)
+		insert(x->g, set, x->to->member[k], x->g->offset[x->to->member[k]->id]);
+	set->member[root] = set->member[0];
+	set->member[0] = set->root = x->to->root;
+	set->bytes = x->to->bytes;
+	set->is_outside = x->to->is_outside;
 }
 
 static void
 move_members(const struct move *x)
 {
 	move_origins(x);
+	if (x->is_turned) {
+		take_members(x);
+		return;
+	}
 	for (size_t k = 0; k < x->from->n; k++)
 		insert(x->g, x->to, x->from->member[k], x->base + x->g->offset[x->from->member[k]->id]);
 }

@@ -44,7 +44,8 @@ bool om_alias_sets_in_use(const om_alias_sets *g, const om_alias_set *set, const
 /* Place the values `same`, all of one set, at those bytes of `source`, and move their set with them.
  * `store` is OM_VIEW: `same` is one value, the root of its set; or OM_SUBBUFFER: `source` is computed
  * later.  Returns false, without a change, if the set does not fit, or a value would lose bytes that
- * are still read. O(members of the set that moves), times the logarithm of those of the other. */
+ * are still read. O(members of the smaller set), times the logarithm of those of the other, where the set
+ * keeps its offsets; else of the set that moves.  Sets that were found before may be void after it. */
 bool om_alias_sets_merge_at(om_alias_sets *g, om_value *source, const om_alias_edge *same, uint32_t n,
 	om_store store);
 

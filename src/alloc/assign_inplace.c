@@ -130,6 +130,7 @@ place_parts(struct inplace *w, const om_op *op)
 	om_alias_edge *same = OM_NEWN(w->tmp, om_alias_edge, op->nin);
 	const uint32_t *next = link_inputs(w, op);
 	for (uint32_t k = 0; k < op->nin; k++) {
+		own = om_alias_sets_find(w->g, out, NULL);
 		if (!may_be_part(w, op, k, &offset) || om_alias_sets_find(w->g, op->in[k], NULL) == own)
 			continue;
 		const uint32_t n = list_same(w, op, k, next, same);

@@ -124,6 +124,16 @@ om_box_tree_extend(om_box_node *tree, om_box_node *node, om_steps live)
 		widen(&at->bounds, &node->box);
 }
 
+void
+om_box_tree_relabel(om_box_node *at, om_box_node *node, const om_content *content)
+{
+	if (at == node)
+		at->own = *content;
+	else
+		om_box_tree_relabel(is_before(node, at) ? at->left : at->right, node, content);
+	update(at);
+}
+
 static bool
 do_meet(const om_box *a, const om_box *b)
 {

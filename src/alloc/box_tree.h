@@ -25,6 +25,9 @@ om_box_node *om_box_tree_add(om_box_node **tree, om_arena *mem, const om_value *
 /* Extend the steps of a node of `tree` to `live`, which contains them. */
 void om_box_tree_extend(om_box_node *tree, om_box_node *node, om_steps live);
 
+/* Give a node of `tree` another content. */
+void om_box_tree_relabel(om_box_node *tree, om_box_node *node, const om_content *content);
+
 /* Does `clashes` hold for a value whose box meets `box`, and whose content is not `skip`?  `skip` may be NULL. */
 bool om_box_tree_any(const om_box_node *tree, const om_box *box, const om_content *skip,
 	bool (*clashes)(const void *arg, const om_value *v), const void *arg);

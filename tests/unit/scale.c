@@ -1,11 +1,22 @@
-/* Large graphs of every kind are planned: what took a time quadratic in their ops would take minutes here. */
+/* Large graphs of every kind are planned: what took a time quadratic in their ops would take minutes here, and the
+ * memory that all phases take together is linear in them. */
 #include <config.h>
 
+#include "base/memory_limit.h"
 #include "graphs.h"
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
 #include "tests/bind.h"
 #include "unit.h"
+
+enum { BYTES_PER_OP = 128 * 1024 };
+
+static bool
+count(void *arg, size_t n)
+{
+	*(uint64_t *)arg += n;
+	return true;
+}
 
 /* As `onnxmem plan` does, until the model is annotated. */
 static om_status
@@ -30,7 +41,9 @@ check(const char *kind, uint32_t n)
 	struct made b = made_large(kind, n);
 	om_model *m = NULL;
 	om_prog *p = NULL;
+	uint64_t taken = 0;
 
+	om_session_memory(b.s, count, &taken);
 	CU_ASSERT_EQUAL_FATAL(made_load(&b, NULL, &m, &p), OM_OK);
 	const om_status st = plan(&b, m, p);
 	if (st != OM_OK)
@@ -38,6 +51,7 @@ check(const char *kind, uint32_t n)
 	CU_ASSERT_EQUAL(st, OM_OK);
 	if (st == OM_OK)
 		CU_ASSERT(p->plan->arena[0].lower_bound <= p->plan->arena[0].bytes);
+	CU_ASSERT(taken <= (uint64_t)n * BYTES_PER_OP);
 	om_prog_free(p);
 	om_model_free(m);
 	made_free(&b);
@@ -68,7 +82,7 @@ static void
 bodies(void)
 {
 	check("ifs", 50000);
-	check("loops", 10000);
+	check("loops", 30000);
 	check("body", 20000);
 }
 
