@@ -993,7 +993,8 @@ compare_sizes(om_session *s, const char *passes, uint64_t after, uint64_t before
 		(unsigned long long)before);
 }
 
-/* A search with more nodes never gives a larger arena. */
+/* A search with more nodes never gives a larger arena.  The last row has the usual number of them: where there is a
+ * limit, it is less than those before. */
 static om_status
 check_effort(const struct planner *pl, const char *text, const struct sizes *z)
 {
@@ -1006,7 +1007,8 @@ check_effort(const struct planner *pl, const char *text, const struct sizes *z)
 	};
 	uint64_t before = z->original, after;
 
-	for (size_t k = 0; k < sizeof effort / sizeof effort[0]; k++) {
+	const size_t n = sizeof effort / sizeof effort[0] - (pl->nodes ? 1 : 0);
+	for (size_t k = 0; k < n; k++) {
 		OM_TRY(arena_of(pl, text, effort[k].passes, &after));
 		OM_TRY(compare_sizes(pl->s, effort[k].passes, after, before));
 		before = after;
