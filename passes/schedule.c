@@ -626,6 +626,15 @@ struct outcome {
 	bool is_proven, is_limited;  /* as in om_schedule */
 };
 
+/* What the proof needs of the best order; the rounds share it. */
+struct best_model {
+	const om_schedule *schedule; /* of this order; NULL: of none */
+	struct model *m;
+	const struct problem *q;     /* of the graph; NULL: not yet made */
+	uint64_t bound;              /* of its packing */
+	bool any_doubt;
+};
+
 struct search {
 	om_run *r;
 	om_prog *p;
@@ -633,6 +642,7 @@ struct search {
 	struct model *model;         /* of that */
 	struct problem **problem;    /* by block id: of that model */
 	struct candidate best;       /* so far */
+	struct best_model of_best;
 	om_arena_size file_size, best_size;
 	bool is_sized;               /* these are known */
 
@@ -890,33 +900,44 @@ has_mixed_body(const struct model *m)
 	return false;
 }
 
-static om_status
-prove(struct search *s, bool *is_proven)
+static struct best_model *
+model_of_best(struct search *s)
 {
-	om_prog *p = s->p;
-	const struct candidate *c = &s->best;
-	struct model *m = model_new(s->r, p, c);
-	const om_buffers *b = om_buffers_new(p, c->full, s->r->scratch);
-	const uint64_t bound = om_pack_bound(b->buf, b->n, NULL);
-	om_schedule_result result;
+	struct best_model *t = &s->of_best;
+	const om_prog *p = s->p;
 
+	if (t->schedule == s->best.schedule)
+		return t;
+	struct model *m = model_new(s->r, s->p, &s->best);
 	struct doubt d = {.m = m, .outside = OM_NEWN(m->mem, bool, p->nvalue)};
 	m->elsewhere = OM_NEWN(m->mem, bool, m->pieces->n);
 	for (uint32_t k = 0; k < p->nvalue; k++)
 		if (m->pieces->is_open[k])
 			doubt_value(&d, p->values[k]);
 	doubt_results(&d, p->first);
-	if (p->nblock > 1) {
-		*is_proven &= !d.any && m->pieces->is_complete && !has_mixed_body(m);
+	const om_buffers *b = om_buffers_new(p, s->best.full, s->r->scratch);
+	*t = (struct best_model){.schedule = s->best.schedule, .m = m, .bound = om_pack_bound(b->buf, b->n, NULL), .any_doubt = d.any};
+	return t;
+}
+
+static om_status
+prove(struct search *s, bool *is_proven)
+{
+	struct best_model *t = model_of_best(s);
+	struct model *m = t->m;
+	om_schedule_result result;
+
+	if (s->p->nblock > 1) {
+		*is_proven &= !t->any_doubt && m->pieces->is_complete && !has_mixed_body(m);
 		return OM_OK;
 	}
-	if (!s->is_proven && !d.any && s->level < bound) {  /* the remaining candidates were not sufficient */
+	if (!s->is_proven && !t->any_doubt && s->level < t->bound) {  /* the remaining candidates were not sufficient */
 		*is_proven = false;
 		return OM_OK;
 	}
-	const struct problem *q = problem_new(m, p->first);
-	OM_TRY(solve(s, q, s->nodes, OM_NEWN(m->mem, uint32_t, q->nop), &result));
-	*is_proven = result.lower_bound >= bound && m->pieces->is_complete;
+	t->q = t->q ? t->q : problem_new(m, s->p->first);
+	OM_TRY(solve(s, t->q, s->nodes, OM_NEWN(m->mem, uint32_t, t->q->nop), &result));
+	*is_proven = result.lower_bound >= t->bound && m->pieces->is_complete;
 	return OM_OK;
 }
 
