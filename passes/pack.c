@@ -13,6 +13,7 @@
 
 #include "alloc/buffers.h"
 #include "alloc/plan_arenas.h"
+#include "alloc/plan_shrink.h"
 #include "base/output_file.h"
 #include "host/option.h"
 #include "pack/baselines/interference_list.h"
@@ -204,7 +205,10 @@ run(om_run *r, om_prog *p)
 		return om_fail(r->session, OM_USAGE, "pack: %s cannot make parallel-safe plans", way->name);
 	if (r->request->parallel_safe)
 		OM_TRY(om_buffers_interference(r->session, p, b, r->scratch, &c));
-	return way ? share_by(r, p, b, way, &c) : pack(r, p, b, &c);
+	OM_TRY(way ? share_by(r, p, b, way, &c) : pack(r, p, b, &c));
+	if (r->request->ranged)
+		om_plan_shrink(p, p->plan);
+	return OM_OK;
 }
 
 static const om_pass_option options[] = {

@@ -2,8 +2,9 @@
 
     programs.py ONNXMEM FIRST COUNT
 
-Each is planned for N=1..5, S=1..4, alternately for the targets generic and cpu.  Every size runs at the offsets of the
-file, also with poisoned memory, and equals ONNX Runtime, and a plan that was made for that size alone.  The size above
+Each is planned for N=1..5, S=1..4, alternately for the targets generic and cpu.  Every size runs by the plan of the
+file, also with poisoned memory, in no more than its arena, and equals ONNX Runtime, and a plan that was made for that
+size alone.  The size above
 the range is refused.  Prints TAP."""
 import itertools
 import os
@@ -119,7 +120,7 @@ def check(seed, folder):
     status, text = run("plan", path("m.onnx"), path("p.onnx"), "--dim-range", "N=1..5", "--dim-range", "S=1..4", *planning)
     if status:
         return f"plan: {text}"
-    arena = text.split("arena ")[1].split()[0]
+    arena = int(text.split("arena ")[1].split()[0])
     session = onnxruntime.InferenceSession(path("m.onnx"))
     numbers = np.random.default_rng(seed)
     for n, s in itertools.product(N, S):
@@ -132,8 +133,11 @@ def check(seed, folder):
             status, text = run("run", *args, *near)
             if status:
                 return f"N={n} S={s}, {' '.join(args)}: {text}"
-            if args[0] == path("p.onnx") and f"arena {arena} bytes" not in text:
-                return f"N={n} S={s}: not in the arena of {arena} bytes: {text}"
+            if args[0] != path("p.onnx"):
+                continue
+            taken = int(text.split("arena ")[1].split()[0])
+            if taken > arena or (taken < arena and (n, s) == (N[-1], S[-1])):
+                return f"N={n} S={s}: takes {taken} bytes of an arena of {arena}: {text}"
     x = {k: np.zeros((6, 1, CHANNELS), np.float32) for k in ("x", "y")}
     np.savez(path("in.npz"), **x)
     status, text = run("run", path("p.onnx"), "--data", path("in.npz"))
