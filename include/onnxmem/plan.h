@@ -135,6 +135,8 @@ struct om_plan {
 	om_unplanned *unplanned; /* at most one entry for each value */
 	om_peak *peak;           /* for a parallel-safe plan: the buffers that require most at once in some
 				    order; not written to files */
+	const struct om_formulas *formulas; /* its memory as formulas of the symbols of `range` (onnxmem/formula.h); NULL: not
+				    looked for */
 	uint32_t narena, nplace, nalias, nview, nscratch, nunplanned, npeak, nrange; /* how many of each */
 };
 

@@ -374,7 +374,8 @@ om_cli_plan(om_cli *c, const char *path)
 			OM_TRY(check_opaque(c, op));
 	if (!(c->prog->has & OM_HAS_PLAN))
 		return om_fail(c->session, OM_USAGE, "the passes %s make no plan", om_cli_option(c, "passes"));
-	return om_plan_verify(c->session, c->prog, c->prog->plan);
+	OM_TRY(om_plan_verify(c->session, c->prog, c->prog->plan));
+	return c->nrange ? om_host_find_formulas(c->host, c->loaded, c->prog) : OM_OK;
 }
 
 /* ---- Output. ---- */

@@ -114,10 +114,14 @@ write_plan(om_cli *c, const char *out, const char *sidecar, unsigned how)
 {
 	if (!out)
 		return sidecar ? write_alone(c, sidecar) : OM_OK;
+	const struct om_formulas *formulas = c->prog->plan->formulas;
+
 	OM_TRY(om_model_annotate(c->session, c->model, c->prog, how));
 	const om_status st = read_back(c, NULL);
 	if (st != OM_OK)
 		return om_note(c->session, st, "reading the plan again, before it is written");
+	if (c->prog->plan->formulas != formulas)  /* they do not hold */
+		OM_TRY(om_model_annotate(c->session, c->model, c->prog, how));
 	OM_TRY(om_model_save(c->session, c->model, out));
 	return sidecar ? write_sidecar(c, sidecar) : OM_OK;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "onnxmem/formula.h"
 
 /* ---- Options. ---- */
 
@@ -126,6 +127,24 @@ bind_sizes(om_cli *c, const om_plan *plan, const int64_t *n, om_binding *b)
 	return OM_OK;
 }
 
+/* Formulas that promise less than a plan takes are none. */
+static void
+check_formulas(om_cli *c, const om_plan *is, const int64_t *n)
+{
+	om_plan *plan = c->prog->plan;
+	const om_formula_piece *at = om_formulas_at(plan, n);
+	int64_t all[OM_FORMULA_SYMBOLS] = {0};
+
+	for (uint32_t d = 0; at && d < plan->nrange; d++)
+		all[d] = n[d];
+	for (uint32_t k = 0; at && k < plan->narena; k++)
+		if (om_formula_value(&at->arena[k], all) < is->arena[k].bytes) {
+			om_warn(c->session, "the formula of the arena does not hold for %s", binding_text(c, plan, n));
+			plan->formulas = NULL;
+			return;
+		}
+}
+
 /* Read and verify the plan for one size of each range. */
 static om_status
 check_one(om_cli *c, const om_prog *from, const char *sidecar, const om_plan *plan, const int64_t *n)
@@ -140,6 +159,8 @@ check_one(om_cli *c, const om_prog *from, const char *sidecar, const om_plan *pl
 		st = om_host_read_plan(c->host, c->model, p, sidecar, b);
 	if (st == OM_OK)
 		st = om_plan_verify(c->session, p, p->plan);
+	if (st == OM_OK)
+		check_formulas(c, p->plan, n);
 	om_prog_free(p);
 	om_binding_free(b);
 	return st == OM_OK ? st : om_note(c->session, st, "using the plan for %s", binding_text(c, plan, n));

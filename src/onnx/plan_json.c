@@ -15,6 +15,7 @@
 #include "onnx/annotate.h"
 #include "onnx/lowered.h"
 #include "onnx/model.h"
+#include "onnxmem/formula.h"
 
 struct writer {
 	om_session *s;
@@ -220,6 +221,33 @@ ranges(struct writer *w)
 		push(ends, number(w, (uint64_t)r->low));
 		push(ends, number(w, (uint64_t)r->high));
 		set(all, r->symbol, ends);
+	}
+	return all;
+}
+
+/* The bytes of each arena in each piece of the ranges; of pieces with bounds, at most. */
+static json_t *
+formulas(struct writer *w)
+{
+	const char *symbol[OM_FORMULA_SYMBOLS] = {"", "", ""};
+	const om_formulas *f = w->plan->formulas;
+	json_t *all = list(w);
+
+	for (uint32_t d = 0; d < w->plan->nrange && d < OM_FORMULA_SYMBOLS; d++)
+		symbol[d] = w->plan->range[d].symbol;
+	for (uint32_t k = 0; k < f->npiece; k++) {
+		json_t *one = object(w), *part = object(w), *arenas = list(w);
+		for (uint32_t d = 0; d < w->plan->nrange; d++) {
+			json_t *ends = list(w);
+			push(ends, number(w, (uint64_t)f->piece[k].low[d]));
+			push(ends, number(w, (uint64_t)f->piece[k].high[d]));
+			set(part, symbol[d], ends);
+		}
+		for (uint32_t a = 0; a < w->plan->narena; a++)
+			push(arenas, name(w, om_formula_text(w->mem, &f->piece[k].arena[a], symbol, "up")));
+		set(one, "ranges", part);
+		set(one, f->piece[k].least ? "at_most" : "bytes", arenas);
+		push(all, one);
 	}
 	return all;
 }
@@ -667,6 +695,8 @@ document(struct writer *w, const char *digest)
 	set(j, "dims", symbols(w));
 	if (w->plan->nrange)
 		set(j, "ranges", ranges(w));
+	if (w->plan->formulas && w->plan->formulas->npiece)
+		set(j, "formulas", formulas(w));
 	add_target(w, j);
 	if (w->is_lowered)
 		set(j, "lowered", lowered(w));

@@ -77,6 +77,7 @@ write_arenas(const struct header *h)
 static void
 write_offsets(const struct header *h)
 {
+	const char **of_value = OM_NEWN(h->mem, const char *, h->r->prog->nvalue);
 	om_map taken = om_map_new(h->mem);
 
 	fprintf(h->to, "\n/* The offset of each value, by its name. */\n");
@@ -87,7 +88,10 @@ write_offsets(const struct header *h)
 		const char *name = unique(&taken, h->mem, part_of_name(h->mem, x->name, false));
 		fprintf(h->to, "#define %s_OFFSET_%s UINT64_C(%" PRIu64 ")\n#define %s_BYTES_%s UINT64_C(%" PRIu64 ")\n", h->upper,
 			name, x->offset, h->upper, name, x->bytes);
+		if (x->value)
+			of_value[x->value->id] = name;
 	}
+	om_report_c_formulas(h->r, h->mem, h->upper, of_value, h->to);
 }
 
 /* C has no empty arrays: an empty table has one row of zeros. */

@@ -226,6 +226,9 @@ om_report_json(const om_report *r, om_session *s, FILE *to)
 	json_object_set_new(o, "dims", om_json_dims(r->prog, mem));
 	set_sizes(o, r);
 	json_object_set_new(o, "arenas", arenas(r->prog->plan, mem));
+	json_t *formulas = om_json_formulas(r, mem);
+	if (formulas)
+		json_object_set_new(o, "formulas", formulas);
 	json_object_set_new(o, "peak", peak(r, mem));
 	if (r->rematerialized)
 		json_object_set_new(o, "rematerialized", json_pack("{s:o,s:f,s:f}", "ops", number(r->rematerialized),

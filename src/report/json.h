@@ -9,6 +9,9 @@
 /* A JSON string from any bytes. */
 json_t *om_json_text(om_arena *mem, const char *s);
 
+/* Formulas of the sizes of a plan with ranges; NULL if none were looked for. */
+json_t *om_json_formulas(const om_report *r, om_arena *mem);
+
 /* The values of the symbols of the inputs. */
 json_t *om_json_dims(const om_prog *p, om_arena *mem);
 

@@ -319,6 +319,7 @@ om_report_text(const om_report *r, FILE *to)
 	inputs(p, to, mem);
 	fputs("\n", to);
 	sizes(r, to, mem);
+	om_report_formulas(r, mem, to);
 	limits(r->prog, to, mem);
 	peak(r, to, mem);
 	moving(r, to, mem);

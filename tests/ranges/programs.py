@@ -7,6 +7,7 @@ file, also with poisoned memory, in no more than its arena, and equals ONNX Runt
 size alone.  The size above
 the range is refused.  Prints TAP."""
 import itertools
+import json
 import os
 import random
 import subprocess
@@ -20,6 +21,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 ONNXMEM, FIRST, COUNT = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 CHANNELS, N, S = 4, range(1, 6), range(1, 5)
+RANGES = ["--dim-range", "N=1..5", "--dim-range", "S=1..4"]
 
 
 class Maker:
@@ -109,6 +111,25 @@ def run(*args):
     return r.returncode, r.stdout + r.stderr
 
 
+def formulas(folder, args):
+    """A function from sizes to the exact bytes of the arena, or bounds of it; None where the report has no formula."""
+    status, text = run("report", os.path.join(folder, "m.onnx"), *args, "--json", "-")
+    if status:
+        return None, text
+    found = json.loads(text)["formulas"]
+
+    def value(text, sizes):
+        return eval(text, {"up": lambda n, to: -(-n // to) * to, **sizes})  # of our own making
+
+    def bounds(**sizes):
+        for piece in found["pieces"]:
+            if all(low <= sizes[k] <= high for k, (low, high) in piece["ranges"].items()):
+                low, high = piece.get("arenas_at_least"), piece.get("arenas_at_most")
+                return [value((x or piece.get("arenas"))[0], sizes) for x in (low, high)]
+        return None
+    return bounds, found["why_none"]
+
+
 def check(seed, folder):
     def path(name):
         return os.path.join(folder, name)
@@ -117,10 +138,15 @@ def check(seed, folder):
     onnx.save(model, path("m.onnx"))
     target = ["generic", "cpu"][seed % 2]
     planning = ["--target", target, "--io", ["caller", "arena"][seed // 2 % 2]]
-    status, text = run("plan", path("m.onnx"), path("p.onnx"), "--dim-range", "N=1..5", "--dim-range", "S=1..4", *planning)
+    status, text = run("plan", path("m.onnx"), path("p.onnx"), *RANGES, *planning)
     if status:
         return f"plan: {text}"
     arena = int(text.split("arena ")[1].split()[0])
+    bounds, why = formulas(folder, RANGES + planning)
+    if not bounds:
+        return f"report: {why}"
+    if why:
+        print(f"# seed {seed}: no formula: {why}")
     session = onnxruntime.InferenceSession(path("m.onnx"))
     numbers = np.random.default_rng(seed)
     for n, s in itertools.product(N, S):
@@ -138,6 +164,9 @@ def check(seed, folder):
             taken = int(text.split("arena ")[1].split()[0])
             if taken > arena or (taken < arena and (n, s) == (N[-1], S[-1])):
                 return f"N={n} S={s}: takes {taken} bytes of an arena of {arena}: {text}"
+            at = bounds(N=n, S=s)
+            if at and not at[0] <= taken <= at[1]:
+                return f"N={n} S={s}: takes {taken} bytes, by the formula {at}"
     x = {k: np.zeros((6, 1, CHANNELS), np.float32) for k in ("x", "y")}
     np.savez(path("in.npz"), **x)
     status, text = run("run", path("p.onnx"), "--data", path("in.npz"))

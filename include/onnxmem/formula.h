@@ -1,0 +1,83 @@
+/* Formulas: the memory of a plan with ranges, as polynomials of its symbols.
+ *
+ * A plan with ranges (om_plan.range) serves all sizes in them.  The place of each value in it follows from sizes and from what lies
+ * above what, so that the arena is the longest of some sums of sizes.  Where one of these sums is the longest for all
+ * sizes of a range, or of a part of it, it is the formula of the arena there.  om_host_find_formulas() (onnxmem/pass.h)
+ * finds them.
+ */
+#ifndef OM_FORMULA_H
+#define OM_FORMULA_H
+
+#include "onnxmem/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Most symbols of formulas, and most terms of a polynomial: the degree in each symbol is at most 2. */
+enum { OM_FORMULA_SYMBOLS = 3, OM_FORMULA_TERMS = 27 };
+
+/* A polynomial of the symbols of om_plan.range: factor[a + 3 * b + 9 * c] is that of n0^a * n1^b * n2^c. */
+typedef struct om_polynomial {
+	int64_t factor[OM_FORMULA_TERMS]; /* integers */
+} om_polynomial;
+
+/* `count` times a polynomial that is rounded up to a multiple of an alignment. */
+typedef struct om_rounded {
+	uint32_t count;          /* at least 1 */
+	om_polynomial of;        /* its values are not multiples of the alignment */
+} om_rounded;
+
+/* Bytes: a polynomial, and sizes that are rounded up. */
+typedef struct om_formula {
+	om_polynomial sum;       /* of what is a multiple of the alignment for all sizes */
+	const om_rounded *rounded; /* the others */
+	uint32_t nrounded;       /* how many */
+	uint64_t align;          /* that they are rounded up to */
+} om_formula;
+
+/* The formulas of a part of the ranges. */
+typedef struct om_formula_piece {
+	int64_t low[OM_FORMULA_SYMBOLS], high[OM_FORMULA_SYMBOLS]; /* by symbol, inclusive */
+	const om_formula *arena; /* by arena: its bytes or, if `least` is not NULL, an upper bound of them */
+	const om_formula *least; /* by arena: a lower bound; NULL: `arena` is exact */
+	const om_formula *const *offset; /* by value id: bytes from the start of its arena; NULL: no single
+				    formula, or not in an arena; the list is NULL with bounds */
+} om_formula_piece;
+
+/* The formulas of a plan. */
+typedef struct om_formulas {
+	const char *why;         /* a sentence: why there are none; NULL: there are */
+	const om_formula_piece *piece; /* they cover the ranges, and do not overlap */
+	uint32_t npiece;         /* how many; 0 if there are none */
+	const om_polynomial *const *bytes; /* by value id: size of its elements; NULL: not in an arena */
+	const om_polynomial *outside; /* bytes of weights, and of inputs and outputs of the caller; NULL: not known */
+	uint64_t checked;        /* sizes of the ranges for which sizes of values were compared with their polynomials */
+} om_formulas;
+
+/* The value of a formula for OM_FORMULA_SYMBOLS numbers, 0 after those of the plan's symbols.  UINT64_MAX if it is larger. */
+OM_API uint64_t om_formula_value(const om_formula *f, const int64_t *n);
+
+/* The piece that the numbers `n` of the symbols of om_plan.range lie in; NULL: there is none. */
+OM_API const om_formula_piece *om_formulas_at(const om_plan *plan, const int64_t *n);
+
+/* The bytes of arena `arena` for the numbers `n` of the symbols of om_plan.range, in microseconds.  False if they are outside
+ * of the ranges, or there is no exact formula. */
+OM_API bool om_plan_arena_at(const om_plan *plan, uint32_t arena, const int64_t *n, uint64_t *bytes);
+
+/* As om_plan_offset() for the numbers `n`; false also where there is no formula. */
+OM_API bool om_plan_offset_at(const om_prog *p, const om_plan *plan, const char *name, const int64_t *n, uint32_t *arena,
+	uint64_t *offset);
+
+/* A formula as text, "40960*N + 12288", with `symbol` by index, and sizes that are rounded up as "ROUND(SIZE, ALIGN)"
+ * with the name `round`. */
+OM_API const char *om_formula_text(om_arena *mem, const om_formula *f, const char *const *symbol, const char *round);
+
+/* A polynomial as text, in the same way. */
+OM_API const char *om_polynomial_text(om_arena *mem, const om_polynomial *f, const char *const *symbol);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

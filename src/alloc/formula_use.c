@@ -1,0 +1,139 @@
+/* Values and texts of formulas; see onnxmem/formula.h. */
+#include <config.h>
+
+#include <inttypes.h>
+
+#include "alloc/polynomial.h"
+#include "ir/edit.h"
+
+/* ---- Values. ---- */
+
+uint64_t
+om_formula_value(const om_formula *f, const int64_t *n)
+{
+	om_polynomial sum = f->sum;
+	uint64_t bytes;
+
+	for (uint32_t k = 0; k < f->nrounded; k++) {
+		int64_t part;
+		if (!om_polynomial_value(&f->rounded[k].of, n, &bytes) || bytes > INT64_MAX - f->align)
+			return UINT64_MAX;
+		bytes = (bytes + f->align - 1) / f->align * f->align;
+		if (__builtin_mul_overflow((int64_t)bytes, (int64_t)f->rounded[k].count, &part)
+		    || __builtin_add_overflow(sum.factor[0], part, &sum.factor[0]))
+			return UINT64_MAX;
+	}
+	return om_polynomial_value(&sum, n, &bytes) ? bytes : UINT64_MAX;
+}
+
+const om_formula_piece *
+om_formulas_at(const om_plan *plan, const int64_t *n)
+{
+	const om_formulas *f = plan->formulas;
+
+	for (uint32_t k = 0; f && k < f->npiece; k++) {
+		bool is_in = true;
+		for (uint32_t d = 0; d < plan->nrange; d++)
+			is_in &= n[d] >= f->piece[k].low[d] && n[d] <= f->piece[k].high[d];
+		if (is_in)
+			return &f->piece[k];
+	}
+	return NULL;
+}
+
+/* The numbers of all symbols of formulas. */
+static const int64_t *
+numbers(const om_plan *plan, const int64_t *n, int64_t all[OM_FORMULA_SYMBOLS])
+{
+	for (uint32_t d = 0; d < OM_FORMULA_SYMBOLS; d++)
+		all[d] = d < plan->nrange ? n[d] : 0;
+	return all;
+}
+
+bool
+om_plan_arena_at(const om_plan *plan, uint32_t arena, const int64_t *n, uint64_t *bytes)
+{
+	const om_formula_piece *at = om_formulas_at(plan, n);
+	int64_t all[OM_FORMULA_SYMBOLS];
+
+	if (!at || at->least || arena >= plan->narena)
+		return false;
+	*bytes = om_formula_value(&at->arena[arena], numbers(plan, n, all));
+	return *bytes != UINT64_MAX;
+}
+
+bool
+om_plan_offset_at(const om_prog *p, const om_plan *plan, const char *name, const int64_t *n, uint32_t *arena,
+	uint64_t *offset)
+{
+	const om_formula_piece *at = om_formulas_at(plan, n);
+	const om_value *v = om_prog_find(p, name);
+	int64_t all[OM_FORMULA_SYMBOLS];
+
+	if (!at || !at->offset || !v || v->id >= plan->nplace || !at->offset[v->id])
+		return false;
+	if (arena)
+		*arena = plan->place[v->id].arena;
+	if (offset)
+		*offset = om_formula_value(at->offset[v->id], numbers(plan, n, all));
+	return true;
+}
+
+/* ---- Text. ---- */
+
+/* "N*S*S" of term `k`; "" for the constant. */
+static const char *
+monomial(om_arena *mem, int k, const char *const *symbol)
+{
+	const char *text = "";
+
+	for (int d = 0; d < OM_FORMULA_SYMBOLS; d++, k /= 3)
+		for (int e = 0; e < k % 3; e++)
+			text = om_printf(mem, "%s%s%s", text, *text ? "*" : "", symbol[d]);
+	return text;
+}
+
+const char *
+om_polynomial_text(om_arena *mem, const om_polynomial *f, const char *const *symbol)
+{
+	const char *text = "";
+
+	for (int k = OM_FORMULA_TERMS - 1; k >= 0; k--) {
+		const int64_t n = f->factor[k];
+		const char *of = monomial(mem, k, symbol);
+		const char *sign = *text ? n < 0 ? " - " : " + " : n < 0 ? "-" : "";
+		const int64_t size = n < 0 ? -n : n;
+		if (n == 0)
+			continue;
+		if (*of && size == 1)
+			text = om_printf(mem, "%s%s%s", text, sign, of);
+		else
+			text = om_printf(mem, "%s%s%" PRId64 "%s%s", text, sign, size, *of ? "*" : "", of);
+	}
+	return *text ? text : "0";
+}
+
+static bool
+is_zero(const om_polynomial *f)
+{
+	for (int k = 0; k < OM_FORMULA_TERMS; k++)
+		if (f->factor[k])
+			return false;
+	return true;
+}
+
+const char *
+om_formula_text(om_arena *mem, const om_formula *f, const char *const *symbol, const char *round)
+{
+	const char *text = "";
+
+	for (uint32_t k = 0; k < f->nrounded; k++) {
+		const om_rounded *r = &f->rounded[k];
+		const char *times = r->count > 1 ? om_printf(mem, "%" PRIu32 "*", r->count) : "";
+		text = om_printf(mem, "%s%s%s%s(%s, %" PRIu64 ")", text, *text ? " + " : "", times, round,
+			om_polynomial_text(mem, &r->of, symbol), f->align);
+	}
+	if (f->nrounded && is_zero(&f->sum))
+		return text;
+	return om_printf(mem, "%s%s%s", om_polynomial_text(mem, &f->sum, symbol), *text ? " + " : "", text);
+}

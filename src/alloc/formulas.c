@@ -1,0 +1,589 @@
+/* Formulas of plans with ranges.
+ *
+ * The offset of storage is the longest of all paths to it in the order of place_order.h, whose lengths are sums of sizes;
+ * the arena is the longest path of all.  The question is which path that is.
+ *
+ * Sizes that are multiples of the alignment for all numbers are polynomials.  On a box of numbers each polynomial is a mean of
+ * its control points (Bernstein), with weights that are the same for all polynomials.  The longest path is convex in the
+ * lengths of its edges.  So if one path is the longest at every control point, it is the longest in the whole
+ * box: at each point of it, the longest path is at most the mean of those at the control points, which is the length of this
+ * one.  If no path is, the box is halved.
+ *
+ * Sizes that are rounded up are no polynomials.  If the ranges have few sizes, paths are compared at each of them.  If not, there
+ * are bounds: each such size is at least its polynomial, and at most that and a constant. */
+#include <config.h>
+
+#include "alloc/formulas.h"
+#include "alloc/place_order.h"
+#include "alloc/polynomial.h"
+
+enum {
+	MOST_PIECES = 32,        /* that are looked for */
+	MOST_SHOWN = 8,          /* once those with the same formulas are joined */
+	MOST_SIZES = 1024,       /* of ranges in which paths are compared at each size, */
+	MOST_LENGTHS = 1 << 22,  /* and so many sizes of values */
+};
+
+/* What a rounded size is taken for. */
+enum sizes { EXACT, AT_MOST, AT_LEAST };
+
+struct box {
+	int64_t low[OM_FORMULA_SYMBOLS], high[OM_FORMULA_SYMBOLS];
+};
+
+struct search {
+	const om_plan *plan;
+	const om_place_order *o;
+	om_arena *mem;           /* for the time of the call */
+	om_arena *tmp;           /* for the current box of numbers */
+	om_polynomial *size;     /* by box of the order: its bytes */
+	bool *is_rounded;        /* by box of the order: they are rounded up */
+	enum sizes sizes;
+	bool by_points;          /* compare paths at all sizes; false: at control points */
+	/* in the current box of numbers */
+	size_t nprobe;
+	int64_t *edge;           /* [nbox][nprobe]: lengths */
+	int64_t *longest;        /* [nstorage][nprobe] */
+	int64_t *path;           /* [nstorage][nprobe]: of the path that is tried */
+	uint32_t *from;          /* by storage: the box before it on that path; OM_NO_VALUE: none */
+	uint32_t *end;           /* by arena: the last box of its path; OM_NO_VALUE: the arena is empty */
+	om_formula_piece *piece;
+	uint32_t npiece;
+};
+
+/* ---- Numbers. ---- */
+
+/* How many combinations a box has, at most MOST_SIZES + 1. */
+static size_t
+count_points(const struct box *b)
+{
+	size_t n = 1;
+
+	for (int d = 0; d < OM_FORMULA_SYMBOLS; d++) {
+		const uint64_t each = (uint64_t)(b->high[d] - b->low[d]) + 1;
+		if (each > MOST_SIZES || n * each > MOST_SIZES)
+			return MOST_SIZES + 1;
+		n *= each;
+	}
+	return n;
+}
+
+static void
+point_at(const struct box *b, size_t k, int64_t *n)
+{
+	for (int d = 0; d < OM_FORMULA_SYMBOLS; d++) {
+		const size_t each = (size_t)(b->high[d] - b->low[d]) + 1;
+		n[d] = b->low[d] + (int64_t)(k % each);
+		k /= each;
+	}
+}
+
+static uint64_t
+align_of(const struct search *w, uint32_t box)
+{
+	return w->plan->arena[w->o->arena[w->o->box[box].storage]].align;
+}
+
+/* The length of the edges from box `k` of the order at probe `probe`. */
+static bool
+length_at(const struct search *w, const struct box *b, uint32_t k, size_t probe, int64_t *out)
+{
+	const uint64_t align = align_of(w, k);
+	int64_t n[OM_FORMULA_SYMBOLS];
+	uint64_t bytes;
+
+	if (!w->by_points)
+		return om_polynomial_control(&w->size[k], b->low, b->high, (int)probe, out);
+	point_at(b, probe, n);
+	if (!om_polynomial_value(&w->size[k], n, &bytes) || bytes > INT64_MAX / 2)
+		return false;
+	*out = (int64_t)((bytes + align - 1) / align * align);
+	return true;
+}
+
+static bool
+find_lengths(struct search *w, const struct box *b)
+{
+	static const size_t controls[] = {1, 3, 9, 27};
+
+	w->nprobe = w->by_points ? count_points(b) : controls[w->plan->nrange];
+	w->edge = OM_NEWN(w->tmp, int64_t, w->o->nbox * w->nprobe);
+	w->longest = OM_NEWN(w->tmp, int64_t, w->o->nstorage * w->nprobe);
+	w->path = OM_NEWN(w->tmp, int64_t, w->o->nstorage * w->nprobe);
+	for (uint32_t k = 0; k < w->o->nbox; k++)
+		for (size_t i = 0; i < w->nprobe; i++)
+			if (!length_at(w, b, k, i, &w->edge[k * w->nprobe + i]))
+				return false;
+	return true;
+}
+
+/* ---- Paths. ---- */
+
+/* Sums that do not fit mean that no path is found. */
+static bool
+find_longest(struct search *w)
+{
+	const size_t n = w->nprobe;
+
+	for (size_t k = 0; k < w->o->nedge; k++) {
+		const om_place_edge *e = &w->o->edge[k];
+		const int64_t *from = w->longest + w->o->box[e->box].storage * n, *length = w->edge + e->box * n;
+		int64_t *to = w->longest + e->above * n, sum;
+		for (size_t i = 0; i < n; i++) {
+			if (__builtin_add_overflow(from[i], length[i], &sum))
+				return false;
+			to[i] = sum > to[i] ? sum : to[i];
+		}
+	}
+	return true;
+}
+
+/* The sum of `from` and `length` at all probes: of paths that are equally long at one probe, the longer one. */
+static double
+weight(const struct search *w, uint32_t box)
+{
+	const int64_t *from = w->longest + w->o->box[box].storage * w->nprobe, *length = w->edge + box * w->nprobe;
+	double sum = 0;
+
+	for (size_t i = 0; i < w->nprobe; i++)
+		sum += (double)from[i] + (double)length[i];
+	return sum;
+}
+
+/* Is the end of box `box` at probe `i` above that of `best`? */
+static bool
+is_higher(const struct search *w, uint32_t box, uint32_t best, size_t i)
+{
+	const size_t n = w->nprobe;
+
+	if (best == OM_NO_VALUE)
+		return true;
+	const int64_t a = w->longest[w->o->box[box].storage * n + i] + w->edge[box * n + i];
+	const int64_t b = w->longest[w->o->box[best].storage * n + i] + w->edge[best * n + i];
+	return a != b ? a > b : weight(w, box) > weight(w, best);
+}
+
+/* The path to each storage that is the longest at probe `i`, and its length at all others. */
+static void
+take_paths(struct search *w, size_t i)
+{
+	const om_place_order *o = w->o;
+	const size_t n = w->nprobe;
+
+	for (uint32_t k = 0; k < o->nstorage; k++)
+		w->from[k] = OM_NO_VALUE;
+	for (size_t k = 0; k < o->nedge; k++)
+		if (w->longest[o->edge[k].above * n + i] == w->longest[o->box[o->edge[k].box].storage * n + i] + w->edge[o->edge[k].box * n + i]
+		    && is_higher(w, o->edge[k].box, w->from[o->edge[k].above], i))
+			w->from[o->edge[k].above] = o->edge[k].box;
+	for (uint32_t k = 0; k < o->nstorage; k++)
+		for (size_t j = 0; j < n; j++)
+			w->path[k * n + j] = w->from[k] == OM_NO_VALUE ? 0
+				: w->path[o->box[w->from[k]].storage * n + j] + w->edge[w->from[k] * n + j];
+	for (uint32_t k = 0; k < w->plan->narena; k++)
+		w->end[k] = OM_NO_VALUE;
+	for (uint32_t k = 0; k < o->nbox; k++) {
+		uint32_t *end = &w->end[o->arena[o->box[k].storage]];
+		if (is_higher(w, k, *end, i))
+			*end = k;
+	}
+}
+
+/* Is the path of the arena the longest one everywhere? */
+static bool
+holds(const struct search *w, uint32_t arena)
+{
+	const size_t n = w->nprobe;
+	const uint32_t end = w->end[arena];
+
+	for (uint32_t k = 0; k < w->o->nbox; k++) {
+		const uint32_t storage = w->o->box[k].storage;
+		for (size_t i = 0; i < n && w->o->arena[storage] == arena; i++)
+			if (w->longest[storage * n + i] + w->edge[k * n + i]
+			    > w->path[w->o->box[end].storage * n + i] + w->edge[end * n + i])
+				return false;
+	}
+	return true;
+}
+
+static bool
+all_hold(const struct search *w)
+{
+	for (uint32_t k = 0; k < w->plan->narena; k++)
+		if (w->end[k] != OM_NO_VALUE && !holds(w, k))
+			return false;
+	return true;
+}
+
+static bool
+offset_holds(const struct search *w, uint32_t storage)
+{
+	const size_t n = w->nprobe;
+
+	return memcmp(w->path + storage * n, w->longest + storage * n, n * sizeof *w->path) == 0;
+}
+
+/* ---- Formulas of paths. ---- */
+
+static void
+add_rounded(const struct search *w, om_formula *f, om_rounded *list, uint32_t box)
+{
+	for (uint32_t k = 0; k < f->nrounded; k++)
+		if (om_polynomial_equal(&list[k].of, &w->size[box])) {
+			list[k].count++;
+			return;
+		}
+	list[f->nrounded++] = (om_rounded){1, w->size[box]};
+}
+
+static uint32_t
+path_length(const struct search *w, uint32_t box)
+{
+	uint32_t n = 0;
+
+	for (; box != OM_NO_VALUE; box = w->from[w->o->box[box].storage])
+		n++;
+	return n;
+}
+
+/* The sum of the sizes of the boxes on the path that ends with `box`.  False: a factor is too large. */
+static bool
+sum_path(struct search *w, uint32_t box, om_formula *f)
+{
+	om_rounded *list = OM_NEWN(w->plan->mem, om_rounded, path_length(w, box));
+
+	*f = (om_formula){.rounded = list, .align = box == OM_NO_VALUE ? 1 : align_of(w, box)};
+	for (; box != OM_NO_VALUE; box = w->from[w->o->box[box].storage])
+		if (w->is_rounded[box] && w->sizes == EXACT)
+			add_rounded(w, f, list, box);
+		else if (!om_polynomial_add(&f->sum, &w->size[box], 1))
+			return false;
+	return true;
+}
+
+static bool
+add_piece(struct search *w, const struct box *b)
+{
+	om_formula *arena = OM_NEWN(w->plan->mem, om_formula, w->plan->narena);
+	om_formula_piece *piece = &w->piece[w->npiece++];
+
+	*piece = (om_formula_piece){.arena = arena};
+	memcpy(piece->low, b->low, sizeof b->low);
+	memcpy(piece->high, b->high, sizeof b->high);
+	for (uint32_t k = 0; k < w->plan->narena; k++)
+		if (!sum_path(w, w->end[k], &arena[k]))
+			return false;
+	return true;
+}
+
+/* ---- Boxes. ---- */
+
+static void
+halve(const struct box *b, struct box *low, struct box *high)
+{
+	int d = 0;
+
+	for (int k = 1; k < OM_FORMULA_SYMBOLS; k++)
+		if (b->high[k] - b->low[k] > b->high[d] - b->low[d])
+			d = k;
+	*low = *high = *b;
+	low->high[d] = b->low[d] + (b->high[d] - b->low[d]) / 2;
+	high->low[d] = low->high[d] + 1;
+}
+
+/* Is there one path for each arena?  Then it is that of `w`. */
+static bool
+find_path(struct search *w, const struct box *b)
+{
+	if (!find_lengths(w, b) || !find_longest(w))
+		return false;
+	const size_t tried[] = {w->nprobe - 1, 0, w->nprobe / 2};
+	for (size_t k = 0; k < sizeof tried / sizeof tried[0]; k++) {
+		take_paths(w, tried[k]);
+		if (all_hold(w))
+			return true;
+	}
+	return false;
+}
+
+/* Find formulas for the box; false: too many parts would be needed, or numbers are too large. */
+static bool
+search(struct search *w, const struct box *b)
+{
+	struct box low, high;
+
+	w->tmp = om_arena_new();
+	const bool is_found = find_path(w, b), is_added = is_found && w->npiece < MOST_PIECES && add_piece(w, b);
+	om_arena_free(w->tmp);
+	if (is_found || w->npiece == MOST_PIECES || count_points(b) == 1)
+		return is_added;
+	halve(b, &low, &high);
+	return search(w, &low) && search(w, &high);
+}
+
+static bool
+search_again(struct search *w, const struct box *all, bool by_points, enum sizes sizes)
+{
+	w->by_points = by_points;
+	w->sizes = sizes;
+	w->piece = OM_NEWN(w->plan->mem, om_formula_piece, MOST_PIECES);
+	w->npiece = 0;
+	return search(w, all);
+}
+
+/* ---- Joining pieces. ---- */
+
+static bool
+same_formula(const om_formula *a, const om_formula *b)
+{
+	if (!a || !b)
+		return a == b;
+	if (!om_polynomial_equal(&a->sum, &b->sum) || a->nrounded != b->nrounded)
+		return false;
+	for (uint32_t k = 0; k < a->nrounded; k++)
+		if (a->rounded[k].count != b->rounded[k].count || !om_polynomial_equal(&a->rounded[k].of, &b->rounded[k].of))
+			return false;
+	return true;
+}
+
+/* Do both cover a box, one after the other? */
+static bool
+is_next(const om_formula_piece *a, const om_formula_piece *b)
+{
+	int differ = 0, next = 0;
+
+	for (int d = 0; d < OM_FORMULA_SYMBOLS; d++) {
+		differ += a->low[d] != b->low[d] || a->high[d] != b->high[d];
+		next += a->high[d] + 1 == b->low[d];
+	}
+	return differ == 1 && next == 1;
+}
+
+static bool
+join(const struct search *w, om_formula_piece *a, const om_formula_piece *b)
+{
+	if (!is_next(a, b))
+		return false;
+	for (uint32_t k = 0; k < w->plan->narena; k++)
+		if (!same_formula(&a->arena[k], &b->arena[k]))
+			return false;
+	memcpy(a->high, b->high, sizeof a->high);
+	return true;
+}
+
+static void
+join_all(struct search *w)
+{
+	for (bool again = true; again;) {
+		again = false;
+		for (uint32_t a = 0; a < w->npiece; a++)
+			for (uint32_t b = 0; b < w->npiece; b++)
+				if (a != b && join(w, &w->piece[a], &w->piece[b])) {
+					memmove(&w->piece[b], &w->piece[b + 1], (--w->npiece - b) * sizeof *w->piece);
+					again = true;
+					a = b = w->npiece;
+				}
+	}
+}
+
+/* ---- Offsets. ---- */
+
+static bool
+add_offsets(struct search *w, om_formula_piece *piece)
+{
+	const om_formula **all = OM_NEWN(w->plan->mem, const om_formula *, w->plan->nplace);
+	om_formula **of = OM_NEWN(w->tmp, om_formula *, w->o->nstorage);
+
+	for (uint32_t k = 0; k < w->o->nstorage; k++) {
+		if (!offset_holds(w, k))
+			continue;
+		of[k] = OM_NEW(w->plan->mem, om_formula);
+		if (!sum_path(w, w->from[k], of[k]))
+			return false;
+	}
+	for (uint32_t k = 0; k < w->plan->nplace; k++)
+		if (w->o->storage_of_value[k] != OM_NO_VALUE)
+			all[k] = of[w->o->storage_of_value[k]];
+	piece->offset = all;
+	return true;
+}
+
+/* Offsets whose path is the longest in all of a piece have a formula there. */
+static bool
+find_offsets(struct search *w)
+{
+	bool is_done = true;
+
+	for (uint32_t k = 0; is_done && k < w->npiece; k++) {
+		struct box b;
+		memcpy(b.low, w->piece[k].low, sizeof b.low);
+		memcpy(b.high, w->piece[k].high, sizeof b.high);
+		w->tmp = om_arena_new();
+		is_done = find_lengths(w, &b) && find_longest(w);
+		if (is_done)
+			take_paths(w, w->nprobe - 1);
+		is_done = is_done && add_offsets(w, &w->piece[k]);
+		om_arena_free(w->tmp);
+	}
+	return is_done;
+}
+
+/* ---- Bounds. ---- */
+
+/* The most that rounding adds to a size: to the next multiple of what divides all its factors. */
+static void
+add_slack(struct search *w, int64_t sign)
+{
+	for (uint32_t k = 0; k < w->o->nbox; k++)
+		if (w->is_rounded[k]) {
+			const uint64_t align = align_of(w, k);
+			w->size[k].factor[0] += sign * (int64_t)(align - om_polynomial_divisor(&w->size[k], align));
+		}
+}
+
+/* A lower bound that is one formula for all of the ranges: a path of the largest sizes.  */
+static const om_formula *
+find_least(struct search *w, const struct box *all)
+{
+	om_formula *least = OM_NEWN(w->plan->mem, om_formula, w->plan->narena);
+
+	w->sizes = AT_LEAST;
+	w->by_points = false;
+	w->tmp = om_arena_new();
+	bool is_done = find_lengths(w, all) && find_longest(w);
+	if (is_done)
+		take_paths(w, w->nprobe - 1);
+	for (uint32_t k = 0; is_done && k < w->plan->narena; k++)
+		is_done = sum_path(w, w->end[k], &least[k]);
+	om_arena_free(w->tmp);
+	return is_done ? least : NULL;
+}
+
+static bool
+search_bounds(struct search *w, const struct box *all)
+{
+	add_slack(w, 1);
+	if (!search_again(w, all, false, AT_MOST))
+		return false;
+	join_all(w);
+	add_slack(w, -1);
+	const om_formula *least = find_least(w, all);
+	for (uint32_t k = 0; k < w->npiece; k++)
+		w->piece[k].least = least;
+	return least != NULL;
+}
+
+/* ---- All. ---- */
+
+/* A size of which only the constant is no multiple of the alignment, rounded up.  False: it is another one. */
+static bool
+round_constant(om_polynomial *f, uint64_t align)
+{
+	const int64_t rest = f->factor[0] % (int64_t)align, up = rest > 0 ? (int64_t)align - rest : -rest;
+
+	f->factor[0] += up;
+	if (om_polynomial_divisor(f, align) == align)
+		return true;
+	f->factor[0] -= up;
+	return false;
+}
+
+static void
+find_sizes(struct search *w, const om_polynomial *const *bytes)
+{
+	w->size = OM_NEWN(w->mem, om_polynomial, w->o->nbox);
+	w->is_rounded = OM_NEWN(w->mem, bool, w->o->nbox);
+	for (uint32_t k = 0; k < w->o->nbox; k++) {
+		const om_place_box *x = &w->o->box[k];
+		if (x->value)
+			w->size[k] = *bytes[x->value->id];
+		else
+			w->size[k].factor[0] = (int64_t)om_place_box_bytes(w->o, w->plan, x);
+		w->is_rounded[k] = !round_constant(&w->size[k], align_of(w, k));
+	}
+}
+
+static bool
+has_rounded(const struct search *w)
+{
+	for (uint32_t k = 0; k < w->o->nbox; k++)
+		if (w->is_rounded[k])
+			return true;
+	return false;
+}
+
+static bool
+search_all(struct search *w)
+{
+	struct box all = {{0}, {0}};
+
+	for (uint32_t d = 0; d < w->plan->nrange; d++) {
+		all.low[d] = w->plan->range[d].low;
+		all.high[d] = w->plan->range[d].high;
+	}
+	const size_t points = count_points(&all);
+	const bool few = points <= MOST_SIZES && points * w->o->nbox <= MOST_LENGTHS;
+	const bool is_found = (!has_rounded(w) && search_again(w, &all, false, EXACT)) || (few && search_again(w, &all, true, EXACT));
+	if (is_found)
+		join_all(w);
+	if (is_found && w->npiece <= MOST_SHOWN)
+		return find_offsets(w);
+	return search_bounds(w, &all) && w->npiece <= MOST_SHOWN;
+}
+
+/* Is the plan that for the largest sizes in this order? */
+static bool
+is_tight(const struct search *w)
+{
+	int64_t n[OM_FORMULA_SYMBOLS] = {0};
+
+	for (uint32_t d = 0; d < w->plan->nrange; d++)
+		n[d] = w->plan->range[d].high;
+	for (uint32_t k = 0; k < w->npiece; k++) {
+		const om_formula_piece *at = &w->piece[k];
+		bool is_last = !at->least;
+		for (uint32_t d = 0; d < w->plan->nrange; d++)
+			is_last &= at->high[d] == n[d];
+		for (uint32_t a = 0; is_last && a < w->plan->narena; a++)
+			if (om_formula_value(&at->arena[a], n) != w->plan->arena[a].bytes)
+				return false;
+	}
+	return true;
+}
+
+om_formulas *
+om_formulas_none(const om_plan *plan, const char *why)
+{
+	om_formulas *f = OM_NEW(plan->mem, om_formulas);
+
+	f->why = om_strdup(plan->mem, why);
+	return f;
+}
+
+static om_formulas *
+find_formulas(struct search *w, const om_polynomial *const *bytes, const om_polynomial *outside)
+{
+	om_formulas *f = OM_NEW(w->plan->mem, om_formulas);
+
+	find_sizes(w, bytes);
+	w->from = OM_NEWN(w->mem, uint32_t, w->o->nstorage);
+	w->end = OM_NEWN(w->mem, uint32_t, w->plan->narena);
+	*f = (om_formulas){.bytes = bytes, .outside = outside};
+	if (!search_all(w))
+		return om_formulas_none(w->plan, "the arena is the largest of too many sums of sizes");
+	f->piece = w->piece;
+	f->npiece = w->npiece;
+	return is_tight(w) ? f : om_formulas_none(w->plan, "the arenas have an alignment that the plan does not have");
+}
+
+om_formulas *
+om_formulas_new(const om_prog *p, const om_plan *plan, const om_polynomial *const *bytes, const om_polynomial *outside)
+{
+	om_arena *mem = om_arena_new();
+	struct search w = {.plan = plan, .mem = mem, .o = om_place_order_new(p, plan, mem)};
+	om_formulas *f = w.o ? find_formulas(&w, bytes, outside)
+		: om_formulas_none(plan, "values are inside others, or rotate in loops, at offsets that depend on sizes");
+
+	om_arena_free(mem);
+	return f;
+}

@@ -1,0 +1,33 @@
+/* Polynomials of up to three symbols, of degree 2 in each. */
+#ifndef OM_POLYNOMIAL_H
+#define OM_POLYNOMIAL_H
+
+#include "onnxmem/formula.h"
+
+/* Up to three sizes of each symbol, ascending; others count as one size, 0. */
+typedef struct om_sample_grid {
+	int64_t at[OM_FORMULA_SYMBOLS][3];
+	int n[OM_FORMULA_SYMBOLS];
+} om_sample_grid;
+
+/* The polynomial that has the values y[a + 3 * b + 9 * c] at the sizes at[0][a], at[1][b], at[2][c].  False: its factors are no
+ * integers, or too large. */
+bool om_polynomial_fit(const om_sample_grid *g, const int64_t y[OM_FORMULA_TERMS], om_polynomial *out);
+
+/* Its value; false: it is negative, or too large. */
+bool om_polynomial_value(const om_polynomial *f, const int64_t *n, uint64_t *out);
+
+/* 8 times its value at control point `k`, below OM_FORMULA_TERMS, of a box: the factors of its Bernstein form.  At each
+ * point of the box, a polynomial is a mean of these, with weights that do not depend on it and are not
+ * negative.  False: too large. */
+bool om_polynomial_control(const om_polynomial *f, const int64_t *low, const int64_t *high, int k, int64_t *out);
+
+/* f + count * g; false: too large. */
+bool om_polynomial_add(om_polynomial *f, const om_polynomial *g, int64_t count);
+
+bool om_polynomial_equal(const om_polynomial *f, const om_polynomial *g);
+
+/* The greatest common divisor of `n` and all its factors. */
+uint64_t om_polynomial_divisor(const om_polynomial *f, uint64_t n);
+
+#endif

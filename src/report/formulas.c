@@ -1,0 +1,276 @@
+/* Formulas of the sizes of a plan with ranges: as text, as JSON, and as macros of C. */
+#include <config.h>
+
+#include <ctype.h>
+#include <inttypes.h>
+
+#include "onnxmem/formula.h"
+#include "report/json.h"
+
+/* The symbols of the plan's ranges, each as `form` says. */
+static const char **
+symbols(const om_plan *plan, om_arena *mem, const char *form)
+{
+	const char **all = OM_NEWN(mem, const char *, OM_FORMULA_SYMBOLS);
+
+	for (uint32_t d = 0; d < OM_FORMULA_SYMBOLS; d++)
+		all[d] = d < plan->nrange ? om_printf(mem, form, om_clean_text(mem, plan->range[d].symbol)) : "";
+	return all;
+}
+
+/* The bytes of a run outside of `arena` bytes of arenas; NULL: not known. */
+static const om_formula *
+total_of(const om_plan *plan, const om_formula *arena, om_arena *mem)
+{
+	om_formula *sum = OM_NEW(mem, om_formula);
+
+	if (plan->narena != 1 || !plan->formulas->outside)
+		return NULL;
+	*sum = *arena;
+	for (int k = 0; k < OM_FORMULA_TERMS; k++)
+		if (__builtin_add_overflow(sum->sum.factor[k], plan->formulas->outside->factor[k], &sum->sum.factor[k]))
+			return NULL;
+	return sum;
+}
+
+/* ---- Text. ---- */
+
+/* "N = 1..7, S = 2..8" */
+static const char *
+part_text(const om_plan *plan, const om_formula_piece *x, om_arena *mem)
+{
+	const char *text = "";
+
+	for (uint32_t d = 0; d < plan->nrange; d++)
+		text = om_printf(mem, "%s%s%s = %" PRId64 "..%" PRId64, text, d ? ", " : "", om_clean_text(mem, plan->range[d].symbol),
+			x->low[d], x->high[d]);
+	return text;
+}
+
+static void
+write_piece(const om_plan *plan, const om_formula_piece *x, om_arena *mem, FILE *to)
+{
+	const char *const *symbol = symbols(plan, mem, "%s");
+
+	fprintf(to, "  for %s\n", part_text(plan, x, mem));
+	for (uint32_t k = 0; k < plan->narena; k++) {
+		const char *name = plan->narena > 1 ? om_clean_text(mem, plan->arena[k].name) : "arena";
+		fprintf(to, "    %s %s %s bytes\n", name, x->least ? "<=" : "=",
+			om_formula_text(mem, &x->arena[k], symbol, "up"));
+		if (x->least)
+			fprintf(to, "    %s >= %s bytes\n", name, om_formula_text(mem, &x->least[k], symbol, "up"));
+	}
+	const om_formula *total = total_of(plan, x->arena, mem);
+	if (total)
+		fprintf(to, "    total %s %s bytes\n", x->least ? "<=" : "=", om_formula_text(mem, total, symbol, "up"));
+}
+
+static bool
+has_rounded(const om_plan *plan)
+{
+	for (uint32_t k = 0; k < plan->formulas->npiece; k++)
+		for (uint32_t a = 0; a < plan->narena; a++)
+			if (plan->formulas->piece[k].arena[a].nrounded)
+				return true;
+	return false;
+}
+
+void
+om_report_formulas(const om_report *r, om_arena *mem, FILE *to)
+{
+	const om_plan *plan = r->prog->plan;
+	const om_formulas *f = plan->formulas;
+
+	if (!f)
+		return;
+	if (f->why) {
+		fprintf(to, "\nno formula of the arena: %s\n", om_clean_text(mem, f->why));
+		return;
+	}
+	fputs("\nmemory by size:\n", to);
+	for (uint32_t k = 0; k < f->npiece; k++)
+		write_piece(plan, &f->piece[k], mem, to);
+	if (f->npiece && f->piece->least)
+		fputs("  there is no exact formula: sizes are rounded up to the alignment\n", to);
+	if (has_rounded(plan))
+		fputs("  up(N, A) is N, rounded up to a multiple of A\n", to);
+}
+
+/* ---- JSON. ---- */
+
+static json_t *
+text_of(om_arena *mem, const om_formula *f, const char *const *symbol)
+{
+	return json_string(om_formula_text(mem, f, symbol, "up"));
+}
+
+static json_t *
+arenas_json(const om_plan *plan, const om_formula *f, om_arena *mem)
+{
+	json_t *all = json_array();
+
+	for (uint32_t k = 0; k < plan->narena; k++)
+		json_array_append_new(all, text_of(mem, &f[k], symbols(plan, mem, "%s")));
+	return all;
+}
+
+static json_t *
+values_json(const om_report *r, const om_formula_piece *x, om_arena *mem)
+{
+	const om_plan *plan = r->prog->plan;
+	const char *const *symbol = symbols(plan, mem, "%s");
+	json_t *all = json_array();
+
+	for (uint32_t k = 0; k < plan->nplace; k++)
+		if (plan->formulas->bytes[k])
+			json_array_append_new(all, json_pack("{s:o,s:i,s:o,s:s}", "name", om_json_text(mem, r->prog->values[k]->name),
+				"arena", (int)plan->place[k].arena, "offset", x->offset[k] ? text_of(mem, x->offset[k], symbol) : json_null(),
+				"bytes", om_polynomial_text(mem, plan->formulas->bytes[k], symbol)));
+	return all;
+}
+
+static json_t *
+piece_json(const om_report *r, const om_formula_piece *x, om_arena *mem)
+{
+	const om_plan *plan = r->prog->plan;
+	const om_formula *total = total_of(plan, x->arena, mem);
+	json_t *j = json_object(), *ranges = json_object();
+
+	for (uint32_t d = 0; d < plan->nrange; d++)
+		json_object_set_new(ranges, om_clean_text(mem, plan->range[d].symbol),
+			json_pack("[I,I]", (json_int_t)x->low[d], (json_int_t)x->high[d]));
+	json_object_set_new(j, "ranges", ranges);
+	json_object_set_new(j, x->least ? "arenas_at_most" : "arenas", arenas_json(plan, x->arena, mem));
+	if (x->least)
+		json_object_set_new(j, "arenas_at_least", arenas_json(plan, x->least, mem));
+	if (total)
+		json_object_set_new(j, x->least ? "total_at_most" : "total", text_of(mem, total, symbols(plan, mem, "%s")));
+	if (x->offset)
+		json_object_set_new(j, "values", values_json(r, x, mem));
+	return j;
+}
+
+json_t *
+om_json_formulas(const om_report *r, om_arena *mem)
+{
+	const om_formulas *f = r->prog->plan->formulas;
+	json_t *j = f ? json_object() : NULL, *pieces = f ? json_array() : NULL;
+
+	if (!f)
+		return NULL;
+	json_object_set_new(j, "why_none", f->why ? om_json_text(mem, f->why) : json_null());
+	json_object_set_new(j, "checked_sizes", json_integer((json_int_t)f->checked));
+	for (uint32_t k = 0; k < f->npiece; k++)
+		json_array_append_new(pieces, piece_json(r, &f->piece[k], mem));
+	json_object_set_new(j, "pieces", pieces);
+	return j;
+}
+
+/* ---- C. ---- */
+
+struct macros {
+	const om_plan *plan;
+	om_arena *mem;
+	FILE *to;
+	const char *upper;
+	const char *parameters;  /* "N, S" */
+	const char *const *symbol; /* each as a number of 64 bits */
+	const char *round;       /* the macro that rounds up */
+};
+
+static const char *
+identifier(om_arena *mem, const char *text, uint32_t k)
+{
+	char *out = om_strdup(mem, text);
+
+	for (char *at = out; *at; at++)
+		*at = isalnum((unsigned char)*at) && (unsigned char)*at < 128 ? *at : '_';
+	return *out && !isdigit((unsigned char)*out) ? out : om_printf(mem, "n%" PRIu32, k);
+}
+
+static void
+name_parameters(struct macros *m)
+{
+	const char **symbol = OM_NEWN(m->mem, const char *, OM_FORMULA_SYMBOLS);
+	const char *names[OM_FORMULA_SYMBOLS];
+
+	m->parameters = "";
+	for (uint32_t d = 0; d < m->plan->nrange; d++) {
+		names[d] = identifier(m->mem, m->plan->range[d].symbol, d);
+		for (uint32_t k = 0; k < d; k++)
+			if (strcmp(names[k], names[d]) == 0)
+				names[d] = om_printf(m->mem, "%s_%" PRIu32, names[d], d + 1);
+		m->parameters = om_printf(m->mem, "%s%s%s", m->parameters, d ? ", " : "", names[d]);
+		symbol[d] = om_printf(m->mem, "(uint64_t)(%s)", names[d]);
+	}
+	m->symbol = symbol;
+}
+
+/* Do the numbers lie in the piece?  Pieces before it are excluded already, and numbers outside of the ranges are. */
+static const char *
+condition(const struct macros *m, const om_formula_piece *x)
+{
+	const char *text = "";
+
+	for (uint32_t d = 0; d < m->plan->nrange; d++) {
+		if (x->low[d] > 0)  /* unsigned numbers are at least 0 */
+			text = om_printf(m->mem, "%s%s%s >= %" PRId64, text, *text ? " && " : "", m->symbol[d], x->low[d]);
+		text = om_printf(m->mem, "%s%s%s <= %" PRId64, text, *text ? " && " : "", m->symbol[d], x->high[d]);
+	}
+	return text;
+}
+
+/* A macro whose value is that of the formula of the piece that the numbers lie in; UINT64_MAX outside of the ranges. */
+static void
+define(const struct macros *m, const char *what, const om_formula *const *f)
+{
+	fprintf(m->to, "#define %s_%s_FOR(%s) (", m->upper, what, m->parameters);
+	for (uint32_t k = 0; k < m->plan->formulas->npiece; k++)
+		fprintf(m->to, "%s ? (uint64_t)(%s) : ", condition(m, &m->plan->formulas->piece[k]),
+			om_formula_text(m->mem, f[k], m->symbol, m->round));
+	fputs("UINT64_MAX)\n", m->to);
+}
+
+static void
+define_arena(const struct macros *m)
+{
+	const om_formulas *f = m->plan->formulas;
+	const om_formula **of = OM_NEWN(m->mem, const om_formula *, f->npiece);
+
+	for (uint32_t k = 0; k < f->npiece; k++)
+		of[k] = f->piece[k].arena;
+	define(m, "ARENA_BYTES", of);
+}
+
+/* Values whose offset has a formula in each piece. */
+static void
+define_value(const struct macros *m, uint32_t id, const char *name)
+{
+	const om_formulas *f = m->plan->formulas;
+	const om_formula **of = OM_NEWN(m->mem, const om_formula *, f->npiece);
+
+	for (uint32_t k = 0; k < f->npiece; k++) {
+		of[k] = f->piece[k].offset[id];
+		if (!of[k])
+			return;
+	}
+	define(m, om_printf(m->mem, "OFFSET_%s", name), of);
+}
+
+void
+om_report_c_formulas(const om_report *r, om_arena *mem, const char *upper, const char *const *name, FILE *to)
+{
+	const om_plan *plan = r->prog->plan;
+	struct macros m = {.plan = plan, .mem = mem, .to = to, .upper = upper, .round = om_printf(mem, "%s_ROUND_UP", upper)};
+
+	if (!plan->formulas || plan->formulas->npiece == 0 || plan->formulas->piece->least || plan->narena != 1)
+		return;
+	name_parameters(&m);
+	fprintf(to, "\n/* The arena, and offsets in it, for the sizes %s; UINT64_MAX for others.  Offsets that\n"
+		" * are the largest of several sums are not here. */\n"
+		"#define %s(n, to) (((n) + (to) - 1) / (to) * (to))\n", m.parameters, m.round);
+	define_arena(&m);
+	for (uint32_t k = 0; k < plan->nplace; k++)
+		if (name[k] && plan->formulas->bytes[k])
+			define_value(&m, k, name[k]);
+}
