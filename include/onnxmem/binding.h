@@ -33,13 +33,19 @@ OM_API om_status om_binding_dim(om_session *s, om_binding *b, const char *symbol
  * copied. */
 OM_API om_status om_binding_shape(om_session *s, om_binding *b, const char *input, const om_shape *shape);
 
+/* Input `input` is the constant `t`, with all its elements, and has its shape: whatever follows from it is folded, and
+ * branches that it decides are gone.  OM_USAGE if `t` has no elements, or if the input is another constant in the
+ * binding already.  Name and elements are copied. */
+OM_API om_status om_binding_value(om_session *s, om_binding *b, const char *input, const om_tensor *t);
+
 /* Every dim of an input that stays open is `n`, at least 1; 0: an open dim is an error, OM_SHAPE, that
  * names it.  By default, open dims stay open. */
 OM_API void om_binding_rest(om_binding *b, int64_t n);
 
 /* Apply a binding to `p` itself: types of inputs, and declared types of all values, get their numbers.
- * Shapes of other values and plans of `p` are invalid then: run the pass `shapes`.  OM_USAGE for an
- * input or a symbol that the program does not have, OM_SHAPE for a shape that contradicts the program
+ * An input that is a constant stays a parameter of the graph: an executor accepts the same elements for it, and requires
+ * none.  Shapes of other values and plans of `p` are invalid then: run the pass `shapes`.  OM_USAGE for an
+ * input or a symbol that the program does not have, or a constant of another type, OM_SHAPE for a shape that contradicts the program
  * or another number; in these cases `p` is unchanged. */
 OM_API om_status om_bind(om_session *s, om_prog *p, const om_binding *b);
 

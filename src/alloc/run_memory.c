@@ -38,7 +38,7 @@ list_io(const om_prog *p, om_arena *mem)
 	bool *is_io = OM_NEWN(mem, bool, p->nvalue);
 
 	for (uint32_t k = 0; k < p->first->nparam; k++)
-		is_io[p->first->param[k]->id] = !p->first->param[k]->is_overridable;
+		is_io[p->first->param[k]->id] = !p->first->param[k]->is_overridable && !p->first->param[k]->is_const;
 	for (uint32_t k = 0; k < p->first->nresult; k++)
 		is_io[p->first->result[k]->id] |= !p->first->result[k]->is_const && !p->first->result[k]->is_overridable;
 	return is_io;

@@ -155,6 +155,8 @@ om_status om_cli_open_dims(om_cli *c, om_binding *b);
 
 /* Read SYMBOL=N of an option `name`, as in "batch=1". */
 om_status om_cli_dim(om_cli *c, const char *name, const char *text, const char **symbol, int64_t *n);
+/* Add to `b` the constants of --value. */
+om_status om_cli_values(om_cli *c, om_binding *b);
 /* Read the options --dim-range into c->range. */
 om_status om_cli_ranges(om_cli *c);
 /* Read and verify the plan in c->model, or in the document `sidecar`, for all sizes of its ranges.  If there are too

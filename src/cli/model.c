@@ -20,6 +20,9 @@ static const om_opt shape_opts[] = {
 	{"dim", "SYMBOL=N", "the value of a symbolic dim; repeatable"},
 	{"dim-range", "SYMBOL=LO..HI", "the range of a symbolic dim: the offsets of the plan serve all sizes\n"
 		"                            in it; repeatable"},
+	{"value", "NAME=V[,V...]", "the value of an input, which is a constant then: what follows from it is\n"
+		"                            folded, branches that it decides are left out; or NAME:FILE.npy;\n"
+		"                            repeatable"},
 	{"default-dim", "N", "the value of all other unknown dims, which otherwise are an error"},
 	OM_CLI_MAX_MEMORY,
 	{0}
@@ -192,7 +195,9 @@ bind_plan(om_cli *c, om_binding *b)
 	const bool is_read = om_host_read_plan(c->host, c->model, planned, NULL, NULL) == OM_OK;
 	for (uint32_t k = 0; is_read && k < planned->first->nparam && st == OM_OK; k++) {
 		const om_value *v = planned->first->param[k];
-		if (v->type.kind == OM_TENSOR)
+		if (v->is_const && v->data)
+			st = om_binding_value(c->session, b, v->name, v->data);
+		else if (v->type.kind == OM_TENSOR)
 			st = om_binding_shape(c->session, b, v->name, &v->shape);
 	}
 	om_prog_free(planned);
@@ -218,7 +223,7 @@ om_cli_sizes(om_cli *c, const om_tensor *in, om_binding *b)
 		OM_TRY(bind_dim(c, b, text));
 	for (size_t at = 0; (text = om_cli_next(c, "input-shape", &at));)
 		OM_TRY(bind_input(c, b, text));
-	return OM_OK;
+	return om_cli_values(c, b);
 }
 
 /* Ranges, and what no option gives. */
@@ -312,6 +317,18 @@ om_cli_target_pipeline(const om_plan_request *r)
 	return r->precise ? om_default_pipeline() : om_target_pipeline(r->target);
 }
 
+/* Branches that a constant input decides are left out. */
+static const char *
+default_pipeline(om_cli *c)
+{
+	const char *pipeline = om_cli_target_pipeline(&c->request);
+
+	for (uint32_t k = 0; k < c->prog->first->nparam; k++)
+		if (c->prog->first->param[k]->is_const)
+			return om_printf(c->mem, "inline,shapes,fold,branches,%s", pipeline);
+	return pipeline;
+}
+
 om_status
 om_cli_passes(om_cli *c, const char *pipeline)
 {
@@ -321,7 +338,7 @@ om_cli_passes(om_cli *c, const char *pipeline)
 	if (requested)
 		pipeline = requested;
 	else if (!pipeline)
-		pipeline = om_cli_target_pipeline(&c->request);
+		pipeline = default_pipeline(c);
 	OM_TRY(om_cli_pipeline(c, &pipeline));
 	om_status st = om_host_run(c->host, c->prog, pipeline);
 	om_cli_progress_end(c);

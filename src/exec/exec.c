@@ -10,6 +10,7 @@
 #include "base/shape.h"
 #include "exec/exec_internal.h"
 #include "exec/runnable.h"
+#include "ir/binding.h"
 #include "ir/type.h"
 #include "kernels/cpu/kernels.h"
 #include "opdef/kernel_call.h"
@@ -274,6 +275,9 @@ om_exec_input(om_exec *e, uint32_t k, const om_tensor *t)
 		return om_fail(e->session, OM_RUN, "input %s must be %s %s, not %s %s", v->name,
 			om_dtype_text(v->type.elem), om_shape_text(&v->shape, want, sizeof want),
 			om_dtype_text(t->type), om_shape_text(&t->shape, got, sizeof got));
+	if (om_value_is_fixed_input(e->prog, v))
+		return om_tensor_same(t, v->data) ? OM_OK
+			: om_fail(e->session, OM_BADPLAN, "input %s has another value than the one that the plan is for", v->name);
 	e->slot[v->id].type = t->type;
 	e->slot[v->id].shape = t->shape;
 	e->slot[v->id].splat = false;

@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/arena_internal.h"
 #include "base/guard.h"
+#include "base/sha256.h"
 #include "ir/binding.h"
 #include "ir/facts.h"
 #include "onnxmem/arena.h"
@@ -22,8 +24,15 @@ struct input {
 	om_shape shape;
 };
 
+struct constant {
+	const char *input;
+	om_tensor t;
+};
+
 struct om_binding {
 	om_arena *mem;
+	struct constant *constant;
+	size_t nconstant, capconstant;
 	struct symbol *symbol;
 	size_t nsymbol, capsymbol;
 	struct input *input;
@@ -90,6 +99,50 @@ om_status
 om_binding_shape(om_session *s, om_binding *b, const char *input, const om_shape *shape)
 {
 	OM_GUARDED(s, binding_shape_guarded(s, b, input, shape));
+}
+
+bool
+om_tensor_same(const om_tensor *a, const om_tensor *b)
+{
+	uint64_t bytes;
+
+	return a->type == b->type && om_shape_equal(&a->shape, &b->shape) && om_tensor_bytes(a->type, &a->shape, &bytes)
+	    && (bytes == 0 || memcmp(a->data, b->data, bytes) == 0);
+}
+
+static om_status
+binding_value_guarded(om_session *s, om_binding *b, const char *input, const om_tensor *t)
+{
+	uint64_t bytes;
+
+	if (!om_tensor_bytes(t->type, &t->shape, &bytes) || t->splat || (bytes && !t->data))
+		return om_fail(s, OM_USAGE, "input %s: the constant has no elements", input);
+	for (size_t k = 0; k < b->nconstant; k++)
+		if (strcmp(b->constant[k].input, input) == 0)
+			return om_tensor_same(&b->constant[k].t, t) ? OM_OK
+				: om_fail(s, OM_USAGE, "input %s is bound to two constants", input);
+	OM_TRY(binding_shape_guarded(s, b, input, &t->shape));
+	om_tensor copy = *t;
+	copy.data = om_memdup(b->mem, t->data, bytes);
+	memset(copy.shape.sym, 0, sizeof copy.shape.sym);
+	OM_PUSH(b->mem, b->constant, b->nconstant, b->capconstant, ((struct constant){om_strdup(b->mem, input), copy}));
+	return OM_OK;
+}
+
+om_status
+om_binding_value(om_session *s, om_binding *b, const char *input, const om_tensor *t)
+{
+	OM_GUARDED(s, binding_value_guarded(s, b, input, t));
+}
+
+bool
+om_binding_constant(const om_binding *b, size_t k, const char **input, const om_tensor **t)
+{
+	if (!b || k >= b->nconstant)
+		return false;
+	*input = b->constant[k].input;
+	*t = &b->constant[k].t;
+	return true;
 }
 
 void
@@ -217,6 +270,27 @@ resolve_input(struct resolved *r, const struct input *in)
 	return OM_OK;
 }
 
+static om_value *
+find_param(const om_block *g, const char *name)
+{
+	for (uint32_t k = 0; k < g->nparam; k++)
+		if (strcmp(g->param[k]->name, name) == 0)
+			return g->param[k];
+	return NULL;
+}
+
+/* Its shape was resolved before. */
+static om_status
+check_constant(const struct resolved *r, const struct constant *is)
+{
+	const om_value *v = find_param(r->graph, is->input);
+
+	if (v->type.elem == is->t.type)
+		return OM_OK;
+	return om_fail(r->session, OM_USAGE, "input %s is %s, not %s", v->name, om_dtype_text(v->type.elem),
+		om_dtype_text(is->t.type));
+}
+
 static om_status
 open_dim(const struct resolved *r, const om_value *v, int d)
 {
@@ -265,6 +339,8 @@ resolve(om_session *s, const om_prog *p, const om_binding *b, om_arena *mem, str
 	OM_TRY(resolve_symbols(r, b));
 	for (size_t k = 0; k < b->ninput; k++)
 		OM_TRY(resolve_input(r, &b->input[k]));
+	for (size_t k = 0; k < b->nconstant; k++)
+		OM_TRY(check_constant(r, &b->constant[k]));
 	for (uint32_t k = 0; k < g->nparam && b->rest >= 0; k++)
 		if (g->param[k]->type.kind == OM_TENSOR)
 			OM_TRY(resolve_rest(r, g->param[k], &r->shape[k], b->rest));
@@ -275,17 +351,33 @@ resolve(om_session *s, const om_prog *p, const om_binding *b, om_arena *mem, str
 
 /* ---- Use. ---- */
 
+static void
+fix(om_prog *p, const struct constant *is)
+{
+	om_value *v = find_param(p->first, is->input);
+	om_tensor *data = om_memdup(p->mem, &is->t, sizeof *data);
+	uint64_t bytes = 0;
+
+	om_tensor_bytes(is->t.type, &is->t.shape, &bytes);
+	data->data = om_memdup(p->mem, is->t.data, bytes);
+	v->data = data;
+	v->is_const = true;
+	v->is_overridable = false;
+}
+
 /* Symbols are global: parameters of bodies and declared values are bound, too. */
 static void
-apply(const struct resolved *r, om_prog *p)
+apply(const struct resolved *r, const om_binding *b, om_prog *p)
 {
-	om_facts_set(p, OM_HAS_INLINE | OM_HAS_CONST, 0);
+	om_facts_set(p, b->nconstant ? OM_HAS_INLINE : OM_HAS_INLINE | OM_HAS_CONST, 0);
 	p->assignment = NULL;
 	p->op_facts = NULL;
 	for (uint32_t k = 0; k < p->nvalue; k++)
 		substitute(r, &p->values[k]->shape);
 	for (uint32_t k = 0; k < p->first->nparam; k++)
 		p->first->param[k]->shape = r->shape[k];
+	for (size_t k = 0; k < b->nconstant; k++)
+		fix(p, &b->constant[k]);
 }
 
 static om_status
@@ -294,7 +386,7 @@ bind_in(om_session *s, om_prog *p, const om_binding *b, om_arena *mem)
 	struct resolved r;
 
 	OM_TRY(resolve(s, p, b, mem, &r));
-	apply(&r, p);
+	apply(&r, b, p);
 	return OM_OK;
 }
 
@@ -337,6 +429,20 @@ dims_text(om_arena *mem, const om_shape *shape)
 	return text;
 }
 
+/* A digest of the elements. */
+static const char *
+elements_text(om_arena *mem, const om_tensor *t)
+{
+	om_sha256 *h = om_sha256_new(mem);
+	char *hex = om_alloc(mem, OM_SHA256_TEXT);
+	uint64_t bytes = 0;
+
+	om_tensor_bytes(t->type, &t->shape, &bytes);
+	om_sha256_add(h, t->data, bytes);
+	om_sha256_end(h, hex);
+	return hex;
+}
+
 static om_status
 text_guarded(om_session *s, const om_prog *p, const om_binding *b, om_arena *mem, const char **out)
 {
@@ -351,6 +457,8 @@ text_guarded(om_session *s, const om_prog *p, const om_binding *b, om_arena *mem
 		if (r.graph->param[k]->type.kind == OM_TENSOR)
 			text = om_printf(mem, "%s%s%s=%s", text, *text ? " " : "", r.graph->param[k]->name,
 				dims_text(mem, &r.shape[k]));
+	for (size_t k = 0; k < b->nconstant; k++)
+		text = om_printf(mem, "%s %s=%s", text, b->constant[k].input, elements_text(mem, &b->constant[k].t));
 	*out = text;
 	return OM_OK;
 }
@@ -370,5 +478,23 @@ om_prog_has_symbol(const om_prog *p, const char *symbol)
 			if (of->dim[d] < 0 && of->sym[d] && strcmp(of->sym[d], symbol) == 0)
 				return true;
 	}
+	return false;
+}
+
+bool
+om_value_is_fixed_input(const om_prog *p, const om_value *v)
+{
+	for (uint32_t k = 0; k < p->first->nparam; k++)
+		if (p->first->param[k] == v)
+			return v->is_const && v->data && !v->is_overridable;
+	return false;
+}
+
+bool
+om_prog_has_fixed_inputs(const om_prog *p)
+{
+	for (uint32_t k = 0; k < p->first->nparam; k++)
+		if (om_value_is_fixed_input(p, p->first->param[k]))
+			return true;
 	return false;
 }

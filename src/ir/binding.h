@@ -12,6 +12,16 @@ bool om_prog_has_symbol(const om_prog *p, const char *symbol);
 bool om_binding_symbol(const om_binding *b, size_t k, const char **symbol, int64_t *n);
 bool om_binding_input(const om_binding *b, size_t k, const char **input, const om_shape **shape);
 
+/* Constant `k`, and the input that it is the value of. */
+bool om_binding_constant(const om_binding *b, size_t k, const char **input, const om_tensor **t);
+
+/* Is a graph input a constant, by a binding?  And is any? */
+bool om_value_is_fixed_input(const om_prog *p, const om_value *v);
+bool om_prog_has_fixed_inputs(const om_prog *p);
+
+/* Do two tensors have the same type, shape and elements? */
+bool om_tensor_same(const om_tensor *a, const om_tensor *b);
+
 /* As om_prog_bind() without a binding. */
 om_status om_prog_copy(om_session *s, const om_prog *p, om_prog **out);
 

@@ -6,6 +6,7 @@
 
 #include "base/sha256.h"
 #include "base/shape.h"
+#include "ir/binding.h"
 #include "onnx/annotate.h"
 #include "onnx/lowered.h"
 
@@ -18,7 +19,7 @@ struct digest {
 bool
 om_prog_is_lowered(const om_prog *p)
 {
-	return p->plan->target == OM_TARGET_CPU && p->passes;
+	return p->passes && (p->plan->target == OM_TARGET_CPU || om_prog_has_fixed_inputs(p));
 }
 
 /* ---- Tokens. ---- */

@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 
+#include "base/shape.h"
 #include "ir/binding.h"
 #include "onnx/plan_binding.h"
 #include "onnxmem/tensor.h"
@@ -202,6 +203,93 @@ bind_inputs(const struct sizes *s, om_binding *out)
 	return OM_OK;
 }
 
+/* ---- Inputs that are constants. ---- */
+
+char *
+om_hex_text(om_arena *mem, const void *bytes, size_t n)
+{
+	static const char digit[] = "0123456789abcdef";
+	const unsigned char *from = bytes;
+	char *out = OM_NEWN(mem, char, 2 * n + 1);
+
+	for (size_t k = 0; k < n; k++) {
+		out[2 * k] = digit[from[k] >> 4];
+		out[2 * k + 1] = digit[from[k] & 15];
+	}
+	return out;
+}
+
+static bool
+read_hex(const char *text, unsigned char *out, size_t n)
+{
+	static const char digit[] = "0123456789abcdef";
+
+	for (size_t k = 0; k < 2 * n; k++) {
+		const char *at = text[k] ? strchr(digit, text[k]) : NULL;
+		if (!at)
+			return false;
+		out[k / 2] = (unsigned char)(out[k / 2] << 4 | (at - digit));
+	}
+	return text[2 * n] == 0;
+}
+
+static om_status
+read_value(const struct sizes *s, const char *input, const json_t *j, om_tensor *t)
+{
+	const char *type = json_string_value(json_object_get(j, "type")), *hex = json_string_value(json_object_get(j, "elements"));
+	const json_t *dims = json_object_get(j, "shape");
+	uint64_t bytes;
+	bool whole;
+
+	*t = (om_tensor){.type = type ? om_dtype_find(type) : OM_UNDEFINED};
+	OM_TRY(read_shape(s, "", dims, &t->shape, &whole));
+	if (!hex || !whole || t->type == OM_UNDEFINED || !om_tensor_bytes(t->type, &t->shape, &bytes) || bytes > OM_MOST_FIXED_BYTES)
+		return BAD(s->z, "invalid value of input %s", input);
+	t->data = om_allocn(s->z->mem, 1, bytes + 1);
+	return read_hex(hex, t->data, bytes) ? OM_OK : BAD(s->z, "invalid elements of input %s", input);
+}
+
+/* Constants that are given have to be those of the document. */
+static om_status
+check_constants(const struct sizes *s, const char *input, const om_tensor *is)
+{
+	const om_tensor *given;
+	const char *name;
+
+	for (size_t k = 0; om_binding_constant(s->z->given, k, &name, &given); k++)
+		if (strcmp(name, input) == 0 && !om_tensor_same(given, is))
+			return om_fail(s->z->session, OM_STALE, "the plan is for another value of input %s than the one given", input);
+	return OM_OK;
+}
+
+static om_status
+check_all_fixed(const struct sizes *s, const json_t *values)
+{
+	const om_tensor *given;
+	const char *name;
+
+	for (size_t k = 0; om_binding_constant(s->z->given, k, &name, &given); k++)
+		if (!json_object_get(values, name))
+			return om_fail(s->z->session, OM_STALE, "the plan is not for a fixed value of input %s: give it as data, or plan "
+				"the model again", name);
+	return OM_OK;
+}
+
+static om_status
+bind_constants(const struct sizes *s, om_binding *out)
+{
+	json_t *j, *values = json_object_get(s->z->root, "values");
+	const char *input;
+	om_tensor t;
+
+	json_object_foreach(values, input, j) {
+		OM_TRY(read_value(s, input, j, &t));
+		OM_TRY(check_constants(s, input, &t));
+		OM_TRY(not_for(s->z, om_binding_value(s->z->session, out, input, &t)));
+	}
+	return check_all_fixed(s, values);
+}
+
 static om_status
 read_all(struct sizes *s, om_binding *out)
 {
@@ -210,6 +298,7 @@ read_all(struct sizes *s, om_binding *out)
 	OM_TRY(want_shapes(s));
 	OM_TRY(bind_dims(s, out));
 	OM_TRY(bind_inputs(s, out));
+	OM_TRY(bind_constants(s, out));
 	return not_for(s->z, om_bind(s->z->session, s->z->prog, out));
 }
 

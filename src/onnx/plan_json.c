@@ -9,12 +9,14 @@
 #include "ir/live_interval.h"
 #include "base/guard.h"
 #include "base/map.h"
+#include "ir/binding.h"
 #include "ir/enum_text.h"
 #include "ir/query.h"
 #include "onnx/json_hold.h"
 #include "onnx/annotate.h"
 #include "onnx/lowered.h"
 #include "onnx/model.h"
+#include "onnx/plan_binding.h"
 #include "onnxmem/formula.h"
 
 struct writer {
@@ -27,6 +29,7 @@ struct writer {
 	uint32_t *view, *next_view; /* 1 + the first multi-view by block id, and the one after each; 0: none */
 	const char *bad;         /* a name that is not UTF-8 */
 	bool too_large;
+	bool has_large_value;    /* an input that is a constant is too large for a document */
 	bool is_lowered;         /* the ops are not those of the file */
 	bool has_other_nodes;    /* the nodes of a graph in another order differ from the ops */
 };
@@ -206,6 +209,33 @@ symbols(struct writer *w)
 			if (json_object_set_new(all, s->sym[d], number(w, (uint64_t)s->dim[d])) != 0)
 				w->bad = s->sym[d];
 		}
+	}
+	return all;
+}
+
+/* Type, shape and elements, in hexadecimal, of inputs that are constants. */
+static json_t *
+values(struct writer *w)
+{
+	json_t *all = object(w);
+
+	for (uint32_t k = 0; k < w->p->first->nparam; k++) {
+		const om_value *v = w->p->first->param[k];
+		uint64_t bytes = 0;
+		if (!om_value_is_fixed_input(w->p, v))
+			continue;
+		om_tensor_bytes(v->data->type, &v->data->shape, &bytes);
+		w->has_large_value |= bytes > OM_MOST_FIXED_BYTES;
+		char *hex = om_strdup(w->mem, "");
+		if (bytes <= OM_MOST_FIXED_BYTES)
+			hex = om_hex_text(w->mem, v->data->data, (size_t)bytes);
+		json_t *one = object(w), *dims = list(w);
+		for (int d = 0; d < v->data->shape.rank; d++)
+			push(dims, number(w, (uint64_t)v->data->shape.dim[d]));
+		set(one, "type", json_string(om_dtype_text(v->data->type)));
+		set(one, "shape", dims);
+		set(one, "elements", json_string(hex));
+		set(all, v->name, one);
 	}
 	return all;
 }
@@ -693,6 +723,8 @@ document(struct writer *w, const char *digest)
 	set(j, "graph", json_string(digest));
 	set(j, "inputs", inputs(w));
 	set(j, "dims", symbols(w));
+	if (om_prog_has_fixed_inputs(w->p))
+		set(j, "values", values(w));
 	if (w->plan->nrange)
 		set(j, "ranges", ranges(w));
 	if (w->plan->formulas && w->plan->formulas->npiece)
@@ -725,9 +757,12 @@ write(struct writer *w, const char *digest, char **out)
 {
 	json_t *j = document(w, digest);
 
-	*out = w->bad || w->too_large || w->has_other_nodes ? NULL : json_dumps(j, JSON_COMPACT);
+	*out = w->bad || w->too_large || w->has_large_value || w->has_other_nodes ? NULL : json_dumps(j, JSON_COMPACT);
 	if (w->bad)
 		return om_fail(w->s, OM_INVALID, "the name %s is not UTF-8: cannot write a plan", w->bad);
+	if (w->has_large_value)
+		return om_fail(w->s, OM_UNSUPPORTED, "a plan cannot have inputs with a fixed value of more than %d bytes",
+			OM_MOST_FIXED_BYTES);
 	if (w->too_large)
 		return om_fail(w->s, OM_INVALID, "the plan has a number that JSON cannot represent");
 	if (w->has_other_nodes)

@@ -36,6 +36,18 @@ inputs(const om_prog *p, om_arena *mem)
 	return all;
 }
 
+/* The names of inputs that are constants. */
+static json_t *
+fixed_inputs(const om_prog *p, om_arena *mem)
+{
+	json_t *all = json_array();
+
+	for (uint32_t k = 0; k < p->first->nparam; k++)
+		if (p->first->param[k]->is_const)
+			json_array_append_new(all, om_json_text(mem, p->first->param[k]->name));
+	return all;
+}
+
 json_t *
 om_json_dims(const om_prog *p, om_arena *mem)
 {
@@ -224,6 +236,11 @@ om_report_json(const om_report *r, om_session *s, FILE *to)
 		json_object_set_new(o, "parallel_safe", json_true());
 	json_object_set_new(o, "inputs", inputs(r->prog, mem));
 	json_object_set_new(o, "dims", om_json_dims(r->prog, mem));
+	json_t *fixed = fixed_inputs(r->prog, mem);
+	if (json_array_size(fixed))
+		json_object_set_new(o, "fixed_inputs", fixed);
+	else
+		json_decref(fixed);
 	set_sizes(o, r);
 	json_object_set_new(o, "arenas", arenas(r->prog->plan, mem));
 	json_t *formulas = om_json_formulas(r, mem);

@@ -89,9 +89,10 @@ inputs(const om_prog *p, FILE *to, om_arena *mem)
 		const om_value *v = p->first->param[k];
 		if (v->is_overridable)
 			continue;
-		fprintf(to, "%s%s %s%s", n++ ? ", " : "", om_clean_text(mem, v->name),
+		fprintf(to, "%s%s %s%s%s", n++ ? ", " : "", om_clean_text(mem, v->name),
 			v->type.kind == OM_TENSOR ? om_dtype_text(v->type.elem) : "no tensor",
-			v->type.kind == OM_TENSOR ? om_shape_text(&v->shape, shape, sizeof shape) : "");
+			v->type.kind == OM_TENSOR ? om_shape_text(&v->shape, shape, sizeof shape) : "",
+			v->is_const ? " (constant)" : "");
 	}
 	fputs(n ? "\n" : "none\n", to);
 }

@@ -1,0 +1,26 @@
+# Inputs that are constants.
+om report "$models/branches.onnx" --value which=true
+om report "$models/branches.onnx" --value which=0 --passes inline,shapes,fold,prune,liveness,views,inplace,pack | head -3
+for target in generic cpu; do
+	om plan "$models/branches.onnx" planned.onnx --value which=true --target $target >/dev/null
+	om verify planned.onnx | tail -2
+	om run "$models/branches.onnx" --fill deterministic --fill which:value=1 --save own.npz | tail -1
+	om run planned.onnx --fill deterministic --expect own.npz | tail -2
+	om run planned.onnx --fill deterministic --value which=true --poison --expect own.npz | tail -2
+	om run planned.onnx --fill deterministic --fill which:value=1 --expect own.npz | tail -2
+	om run planned.onnx --fill deterministic --fill which:value=0
+	om run planned.onnx --fill deterministic --value which=false
+done
+om hash "$models/branches.onnx"
+om hash planned.onnx
+om report planned.onnx | head -3
+om run "$models/branches.onnx" --fill deterministic --value which=true --expect own.npz | tail -1
+om plan "$models/branches.onnx" open.onnx >/dev/null
+om run open.onnx --fill deterministic --value which=true
+om report "$models/branches.onnx" --value which=3
+om report "$models/branches.onnx" --value which=1,0
+om report "$models/branches.onnx" --value who=1
+om report "$models/branches.onnx" --value which
+om report "$models/branches.onnx" --value which:none.npy
+om report "$models/branches.onnx" --value which=1 --value which=0
+om report "$models/branches.onnx" --value x=1 | head -3
