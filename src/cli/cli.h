@@ -80,8 +80,11 @@ struct om_cli {
 	uint64_t progress_best, progress_bound;
 	uint64_t budget;         /* of all arenas together; 0: none */
 	om_plan_request request; /* as the options have it; set by om_cli_settings() */
-	om_dim_range *range;     /* of --dim-range; set by om_cli_shapes() */
+	om_dim_range *range;     /* of --dim-range, and assumed ones; set by om_cli_shapes() */
 	uint32_t nrange;
+	const om_dim_range *assumed; /* further ranges; NULL: none */
+	uint32_t nassumed;
+	struct om_cli_open *open;    /* dims that no option gives; set by om_cli_open_dims() when it fails */
 };
 
 const om_cmd *om_cmd_find(const char *name);    /* NULL if there is none */
@@ -149,6 +152,18 @@ om_status om_cli_shapes(om_cli *c, const om_tensor *in, bool all);
 /* Add to `b` the shapes of the tensors that have a type, by input of `p`; `in` NULL: none. */
 om_status om_cli_bind_tensors(om_cli *c, const om_prog *p, om_binding *b, const om_tensor *in);
 
+/* Dims of inputs that no option gives. */
+typedef struct om_cli_open {
+	const char **symbol;     /* those with a name, batches first */
+	size_t nsymbol, capsymbol, nbatch;
+	const char *inputs;      /* the inputs and their shapes, as a list */
+	const char *options;     /* that give them: " --dim height=N ..." */
+	bool has_unnamed;
+} om_cli_open;
+
+/* The report of a model with open dims, after om_cli_plan() has failed for them: formulas of its symbols. */
+om_status om_cli_report_open(om_cli *c);
+
 /* With what `b` has, are dims of inputs of c->prog open?  Those of a batch are bound to 1, with a notice; OM_SHAPE for
  * all others, with the options that give them. */
 om_status om_cli_open_dims(om_cli *c, om_binding *b);
@@ -186,6 +201,8 @@ om_status om_cli_passes(om_cli *c, const char *pipeline);
 
 /* om_cli_load(), om_cli_shapes(), om_cli_passes(), and verification of the plan; OM_BUDGET if it exceeds a limit. */
 om_status om_cli_plan(om_cli *c, const char *path);
+/* The same for c->prog, a copy of what is loaded. */
+om_status om_cli_plan_copy(om_cli *c);
 
 struct om_report;
 /* Fill in the results of other strategies. */

@@ -384,6 +384,12 @@ om_status
 om_cli_plan(om_cli *c, const char *path)
 {
 	OM_TRY(om_cli_load(c, path));
+	return om_cli_plan_copy(c);
+}
+
+om_status
+om_cli_plan_copy(om_cli *c)
+{
 	OM_TRY(om_cli_shapes(c, NULL, true));
 	OM_TRY(om_cli_passes(c, NULL));
 	for (const om_block *b = c->prog->first; b; b = b->next)

@@ -12,6 +12,7 @@ struct open_dims {
 	const char *symbols;     /* options that give the open symbols: " --dim height=H ..." */
 	const char *shapes;      /* options that give shapes with dims that have no name */
 	const char *inputs;      /* what is open, for the message */
+	const char *batches;     /* symbols that are bound to 1: " batch=1 ..." */
 };
 
 static bool
@@ -74,6 +75,38 @@ add_shape(struct open_dims *o, const om_value *v)
 }
 
 static bool
+has_symbol(const om_cli_open *o, const char *symbol)
+{
+	for (size_t k = 0; k < o->nsymbol; k++)
+		if (strcmp(o->symbol[k], symbol) == 0)
+			return true;
+	return false;
+}
+
+/* The open symbols of all inputs: in the first of two calls batches, in the second the others. */
+static void
+list_symbols(const struct open_dims *o, om_cli_open *open, bool batches)
+{
+	for (uint32_t k = 0; k < o->prog->first->nparam; k++) {
+		const om_shape *s = &o->prog->first->param[k]->shape;
+		for (int d = 0; d < s->rank; d++)
+			if (s->dim[d] < 0 && s->sym[d] && is_batch(o->prog, s->sym[d]) == batches && !has_symbol(open, s->sym[d]))
+				OM_PUSH(o->c->mem, open->symbol, open->nsymbol, open->capsymbol, om_strdup(o->c->mem, s->sym[d]));
+	}
+}
+
+static om_cli_open *
+list_open(const struct open_dims *o)
+{
+	om_cli_open *open = OM_NEW(o->c->mem, om_cli_open);
+
+	list_symbols(o, open, true);
+	open->nbatch = open->nsymbol;
+	list_symbols(o, open, false);
+	return open;
+}
+
+static bool
 is_open(const om_shape *s, bool *is_named)
 {
 	bool any = s->rank == OM_RANK_UNKNOWN;
@@ -108,7 +141,7 @@ look_at_input(struct open_dims *o, const om_value *v)
 
 /* Bind the symbols of batches to 1, if there are any. */
 static om_status
-bind_batches(struct open_dims *o, om_binding *b, bool *any)
+bind_batches(struct open_dims *o, om_binding *b)
 {
 	const om_prog *p = o->prog;
 	const char *bound = "";
@@ -122,11 +155,16 @@ bind_batches(struct open_dims *o, om_binding *b, bool *any)
 		OM_TRY(om_binding_dim(o->c->session, b, symbol, 1));
 		bound = om_printf(o->c->mem, "%s%s", bound, word);
 	}
-	*any = *bound != 0;
-	if (*any && !o->c->batch_told)
-		om_warn(o->c->session, "planned for a batch of 1:%s; another size is given with --dim", bound);
-	o->c->batch_told |= *any;
+	o->batches = bound;
 	return OM_OK;
+}
+
+static void
+tell_batches(const struct open_dims *o)
+{
+	if (*o->batches && !o->c->batch_told)
+		om_warn(o->c->session, "planned for a batch of 1:%s; another size is given with --dim", o->batches);
+	o->c->batch_told |= *o->batches != 0;
 }
 
 static om_status
@@ -151,23 +189,30 @@ has_open_dims(const om_prog *p)
 om_status
 om_cli_open_dims(om_cli *c, om_binding *b)
 {
-	struct open_dims o = {.c = c, .symbols = "", .shapes = "", .inputs = ""};
-	bool has_batch = false;
+	struct open_dims o = {.c = c, .symbols = "", .shapes = "", .inputs = "", .batches = ""};
 	om_prog *p = NULL;
 
 	if (!has_open_dims(c->prog))
 		return OM_OK;
 	om_status st = bind_copy(c, b, &p);
 	o.prog = p;
+	om_cli_open *open = st == OM_OK ? list_open(&o) : NULL;
 	if (st == OM_OK)
-		st = bind_batches(&o, b, &has_batch);
-	if (st == OM_OK && has_batch)
+		st = bind_batches(&o, b);
+	if (st == OM_OK && *o.batches)
 		st = bind_copy(c, b, &p);
 	for (uint32_t k = 0; st == OM_OK && k < p->first->nparam; k++)
 		look_at_input(&o, p->first->param[k]);
-	if (st == OM_OK && *o.inputs)
+	if (st == OM_OK && *o.inputs) {
+		open->inputs = o.inputs;
+		open->options = om_printf(c->mem, "%s%s", o.symbols, o.shapes);
+		open->has_unnamed = *o.shapes != 0;
+		c->open = open;
 		st = om_fail(c->session, OM_SHAPE, "dims of inputs are open: %s; give them with%s%s, or all with --default-dim N",
 			o.inputs, o.symbols, o.shapes);
+	}
+	if (st == OM_OK)
+		tell_batches(&o);
 	om_prog_free(p);
 	return st;
 }

@@ -61,10 +61,12 @@ om_cli_ranges(om_cli *c)
 {
 	const char *text;
 
-	c->range = OM_NEWN(c->mem, om_dim_range, c->nset + 1);
+	c->range = OM_NEWN(c->mem, om_dim_range, c->nset + c->nassumed + 1);
 	c->nrange = 0;
 	for (size_t at = 0; (text = om_cli_next(c, "dim-range", &at));)
 		OM_TRY(read_range(c, text, &c->range[c->nrange++]));
+	for (uint32_t k = 0; k < c->nassumed; k++)
+		c->range[c->nrange++] = c->assumed[k];
 	return OM_OK;
 }
 

@@ -53,12 +53,26 @@ static const struct { const char *option; om_writer *write; } forms[] = {
 	{"json", write_json}, {"csv", write_csv}, {"svg", write_svg}, {"html", write_html},
 };
 
+/* A report without numbers has formulas; what is asked for may require numbers. */
+static bool
+wants_numbers(const om_cli *c)
+{
+	static const char *const options[] = {"csv", "svg", "html", "ascii", "all-strategies", "budget", "arena"};
+
+	for (size_t k = 0; k < sizeof options / sizeof options[0]; k++)
+		if (om_cli_has(c, options[k]))
+			return true;
+	return false;
+}
+
 static om_status
 run(om_cli *c)
 {
 	bool taken = false;
 
-	OM_TRY(om_cli_plan(c, c->arg[0]));
+	const om_status st = om_cli_plan(c, c->arg[0]);
+	if (st != OM_OK)
+		return c->open && !wants_numbers(c) ? om_cli_report_open(c) : st;
 	om_report *r = om_report_new(c->prog, c->arg[0], c->mem);
 	r->plan_ms = c->pass_ms;
 	r->ran = c->ran;
@@ -94,7 +108,8 @@ static const om_opt_group group = {"options", opts};
 const om_cmd om_report_cmd = {
 	.name = "report", .usage = "MODEL [options]", .brief = "show how much memory a model needs, and why",
 	.text = "Plans the model without writing it.  If FILE is -, that format is\n"
-		"written to standard output instead of the table.",
+		"written to standard output instead of the table.  If dims of inputs are open, the table\n"
+		"names them, and has formulas of them instead of numbers.",
 	.min_args = 1, .max_args = 1,
 	.group = {&group, &om_shape_options, &om_pass_options}, .run = run,
 };

@@ -257,13 +257,33 @@ have_run_sizes(om_value *const *v, uint32_t n)
 	return false;
 }
 
+/* Does an op whose inputs have known shapes read elements that may decide the shape of its output: a list of numbers, or one,
+ * which is not known before a run?  That of an input with a default is known.  So do Slice, TopK, Range, Reshape and others. */
+static bool
+reads_sizes(const om_op *op)
+{
+	bool any = false;
+
+	if (op->nbody)
+		return false;
+	for (uint32_t k = 0; k < op->nin; k++) {
+		const om_value *v = op->in[k];
+		if (!v)
+			continue;
+		if (v->type.kind != OM_TENSOR || !om_shape_is_known(&v->shape))
+			return false;
+		any |= v->shape.rank <= 1 && !v->data;
+	}
+	return any;
+}
+
 /* May a size that inference leaves open be known only in a run, because data decide it here, or decided it for an
  * input? */
 static bool
 may_have_run_sizes(const om_op *op)
 {
 	if ((op->opdef->flags & (OM_DATA_DEPENDENT_SHAPE | OM_NON_TENSOR)) == OM_DATA_DEPENDENT_SHAPE
-	    || have_run_sizes(op->in, op->nin))
+	    || have_run_sizes(op->in, op->nin) || reads_sizes(op))
 		return true;
 	for (uint32_t k = 0; k < op->nbody; k++)
 		if (have_run_sizes(op->body[k]->result, op->body[k]->nresult))

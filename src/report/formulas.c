@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "onnxmem/formula.h"
 #include "report/json.h"
@@ -94,6 +95,43 @@ om_report_formulas(const om_report *r, om_arena *mem, FILE *to)
 		fputs("  there is no exact formula: sizes are rounded up to the alignment\n", to);
 	if (has_rounded(plan))
 		fputs("  up(N, A) is N, rounded up to a multiple of A\n", to);
+}
+
+/* ---- The largest values. ---- */
+
+struct sized {
+	const om_value *value;
+	const om_polynomial *bytes;
+};
+
+static int
+by_bytes(const void *a, const void *b)
+{
+	const om_value *x = ((const struct sized *)a)->value, *y = ((const struct sized *)b)->value;
+	const uint64_t m = om_value_bytes(x), n = om_value_bytes(y);
+
+	return m != n ? (m < n) - (m > n) : (x->id > y->id) - (x->id < y->id);
+}
+
+void
+om_report_largest(const om_report *r, om_arena *mem, uint32_t most, FILE *to)
+{
+	const om_formulas *f = r->prog->plan->formulas;
+	struct sized *all = OM_NEWN(mem, struct sized, r->prog->plan->nplace);
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < r->prog->plan->nplace; k++)
+		if (f->bytes[k])
+			all[n++] = (struct sized){r->prog->values[k], f->bytes[k]};
+	if (n == 0)
+		return;
+	qsort(all, n, sizeof *all, by_bytes);
+	fputs("\nlargest values:\n", to);
+	for (uint32_t k = 0; k < n && k < most; k++)
+		fprintf(to, "  %s: %s bytes\n", om_clean_text(mem, all[k].value->name),
+			om_polynomial_text(mem, all[k].bytes, symbols(r->prog->plan, mem, "%s")));
+	if (n > most)
+		fprintf(to, "  and %" PRIu32 " more\n", n - most);
 }
 
 /* ---- JSON. ---- */

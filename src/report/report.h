@@ -148,6 +148,8 @@ void om_report_c_header(const om_report *r, om_arena *mem, const char *path, con
 om_status om_report_tflm(const om_report *r, om_session *s, om_arena *mem, FILE *to);
 om_status om_report_ort(const om_report *r, om_session *s, om_arena *mem, const char *digest, FILE *to);
 
+/* The `most` largest values of a plan with formulas, with the formulas of their sizes. */
+void om_report_largest(const om_report *r, om_arena *mem, uint32_t most, FILE *to);
 /* Formulas of the sizes of a plan with ranges; nothing if none were looked for. */
 void om_report_formulas(const om_report *r, om_arena *mem, FILE *to);
 /* The same as macros of a C header whose names begin with `upper`; `name` has those of values, by value id. */

@@ -149,7 +149,10 @@ bound_note(const om_report *r, om_arena *mem)
 {
 	const uint32_t n = r->prog->plan->nunplanned;
 
-	return n ? om_printf(mem, "%s; %u value%s outside of the plan", claim(r, mem), n, n == 1 ? "" : "s") : claim(r, mem);
+	if (n == 0)
+		return claim(r, mem);
+	return om_printf(mem, "%s%s; %u value%s outside of the plan", claim(r, mem),
+		r->status == OM_PACK_OPTIMAL && r->arena_bytes ? " and the values in the plan" : "", n, n == 1 ? "" : "s");
 }
 
 static void

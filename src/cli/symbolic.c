@@ -1,0 +1,171 @@
+/* Reports of models with open dims: formulas of their symbols.
+ *
+ * The symbols get a range of sizes, and the model a plan for it, whose formulas are shown.  Not every size is possible for every
+ * model, so several ranges are tried. */
+#include <config.h>
+
+#include <inttypes.h>
+#include <jansson.h>
+
+#include "cli/cli.h"
+#include "onnxmem/formula.h"
+#include "onnxmem/plan.h"
+#include "report/json.h"
+
+enum { SHOWN = 8 };
+
+/* What was found for the sizes of one range. */
+struct point {
+	const char *sizes;       /* "N = 64" */
+	uint64_t arena;
+};
+
+struct symbolic {
+	om_cli *c;
+	const om_cli_open *open;
+	om_report *report;       /* with formulas; NULL: there are none */
+	const char *why;         /* there are none */
+	struct point point[4];   /* at which the model was planned */
+	size_t npoint;
+};
+
+static const int64_t ranges[][2] = {{1, 64}, {16, 256}, {64, 512}, {320, 1280}};
+enum { RANGES = sizeof ranges / sizeof ranges[0] };
+
+/* Batches stay 1 if there are too many symbols with them. */
+static void
+assume(struct symbolic *w, size_t k)
+{
+	om_cli *c = w->c;
+	const om_cli_open *o = w->open;
+	const size_t first = o->nsymbol > OM_FORMULA_SYMBOLS ? o->nbatch : 0;
+	om_dim_range *all = OM_NEWN(c->mem, om_dim_range, o->nsymbol);
+
+	c->nassumed = 0;
+	for (size_t n = first; n < o->nsymbol; n++)
+		all[c->nassumed++] = n < o->nbatch ? (om_dim_range){o->symbol[n], 1, 64}
+			: (om_dim_range){o->symbol[n], ranges[k][0], ranges[k][1]};
+	c->assumed = all;
+}
+
+static void
+note_point(struct symbolic *w)
+{
+	const om_plan *plan = w->c->prog->plan;
+	struct point *at = &w->point[w->npoint++];
+
+	*at = (struct point){.sizes = ""};
+	for (uint32_t k = 0; k < plan->nrange; k++)
+		at->sizes = om_printf(w->c->mem, "%s%s%s = %" PRId64, at->sizes, k ? ", " : "", plan->range[k].symbol, plan->range[k].high);
+	for (uint32_t k = 0; k < plan->narena; k++)
+		at->arena += plan->arena[k].bytes;
+}
+
+/* Plan for a range; its formulas, if there are any, are those of the report. */
+static om_status
+try_range(struct symbolic *w, size_t k)
+{
+	om_cli *c = w->c;
+
+	assume(w, k);
+	om_prog_free(c->prog);
+	c->prog = NULL;
+	c->nran = 0;
+	OM_TRY(om_cli_copy(c));
+	const om_status st = om_cli_plan_copy(c);
+	if (st == OM_MEMORY)
+		return st;
+	if (st != OM_OK) {
+		w->why = w->why ? w->why : om_strdup(c->mem, om_message(c->session));
+		return OM_OK;
+	}
+	const char *why = c->prog->plan->formulas->why;
+	w->why = w->npoint || !why ? w->why : om_strdup(c->mem, why);
+	note_point(w);
+	if (!why)
+		w->report = om_report_new(c->prog, c->arg[0], c->mem);
+	return OM_OK;
+}
+
+/* The command that gives what is open. */
+static const char *
+command(const struct symbolic *w)
+{
+	return om_printf(w->c->mem, "onnxmem report %s%s", w->c->arg[0], w->open->options);
+}
+
+/* ---- Text. ---- */
+
+static void
+write_points(const struct symbolic *w, FILE *to)
+{
+	for (size_t k = 0; k < w->npoint; k++)
+		fprintf(to, "  for %s: arena %" PRIu64 " bytes\n", om_clean_text(w->c->mem, w->point[k].sizes), w->point[k].arena);
+}
+
+static om_status
+write_text(om_cli *c, FILE *to, const void *arg)
+{
+	const struct symbolic *w = arg;
+
+	fprintf(to, "%s: dims of inputs are open: %s\nwith numbers: %s\n", om_clean_text(c->mem, c->arg[0]),
+		om_clean_text(c->mem, w->open->inputs), om_clean_text(c->mem, command(w)));
+	if (w->report) {
+		om_report_formulas(w->report, c->mem, to);
+		om_report_largest(w->report, c->mem, SHOWN, to);
+		return OM_OK;
+	}
+	fprintf(to, "\nno formula of the arena: %s\n", om_clean_text(c->mem, w->why));
+	write_points(w, to);
+	return OM_OK;
+}
+
+/* ---- JSON. ---- */
+
+static json_t *
+points_json(const struct symbolic *w)
+{
+	json_t *all = json_array();
+
+	for (size_t k = 0; k < w->npoint; k++)
+		json_array_append_new(all, json_pack("{s:o,s:I}", "sizes", om_json_text(w->c->mem, w->point[k].sizes), "arena_bytes",
+			(json_int_t)w->point[k].arena));
+	return all;
+}
+
+static om_status
+write_json(om_cli *c, FILE *to, const void *arg)
+{
+	const struct symbolic *w = arg;
+	json_t *j = json_pack("{s:s,s:o,s:o,s:o}", "schema", "onnxmem-report-open/1", "model", om_json_text(c->mem, c->arg[0]),
+		"open_inputs", om_json_text(c->mem, w->open->inputs), "command", om_json_text(c->mem, command(w)));
+
+	if (w->report)
+		json_object_set_new(j, "formulas", om_json_formulas(w->report, c->mem));
+	else
+		json_object_set_new(j, "why_none", om_json_text(c->mem, w->why));
+	json_object_set_new(j, "points", points_json(w));
+	const int rc = json_dumpf(j, to, JSON_INDENT(2));
+	json_decref(j);
+	putc('\n', to);
+	return rc == 0 ? OM_OK : om_fail(c->session, OM_IO, "cannot write the JSON report");
+}
+
+om_status
+om_cli_report_open(om_cli *c)
+{
+	struct symbolic w = {.c = c, .open = c->open};
+	const char *json = om_cli_option(c, "json");
+
+	if (w.open->has_unnamed)
+		w.why = "dims without a name are open";
+	else if (w.open->nsymbol - w.open->nbatch > OM_FORMULA_SYMBOLS)
+		w.why = "there are more than 3 symbols";
+	const bool is_possible = !w.why;
+	om_session_log(c->session, NULL, NULL, OM_LOG_QUIET);  /* not every try is of interest */
+	for (size_t k = 0; k < RANGES && !w.report && is_possible; k++)
+		OM_TRY(try_range(&w, k));
+	if (json)
+		OM_TRY(om_cli_write(c, json, write_json, &w));
+	return json && strcmp(json, "-") == 0 ? OM_OK : om_cli_write(c, "-", write_text, &w);
+}
