@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 
 #include "base/output_file.h"
+#include "base/saturate.h"
+#include "base/sizes.h"
 #include "cli/suite.h"
 
 /* ---- Reading. ---- */
@@ -41,8 +43,24 @@ number(const json_t *j, const char *key)
 	return n > 0 ? (uint64_t)n : 0;
 }
 
+/* "BYTES NAME" */
 static void
-read_figures(const json_t *j, om_figures *f)
+read_peak(om_cli *c, const json_t *j, om_peak_list *peak)
+{
+	const char *op = json_string_value(json_object_get(j, "peak_op"));
+	const json_t *list = json_object_get(j, "peak");
+
+	peak->op = op ? om_strdup(c->mem, op) : NULL;
+	peak->all = number(j, "peak_values");
+	for (size_t k = 0; k < json_array_size(list) && k < OM_PEAK_VALUES; k++) {
+		const char *text = json_string_value(json_array_get(list, k)), *space = text ? strchr(text, ' ') : NULL;
+		if (space)
+			peak->value[peak->n++] = (om_peak_value){om_strdup(c->mem, space + 1), strtoull(text, NULL, 10)};
+	}
+}
+
+static void
+read_figures(om_cli *c, const json_t *j, om_figures *f)
 {
 	const char *digest = json_string_value(json_object_get(j, "digest"));
 
@@ -51,32 +69,81 @@ read_figures(const json_t *j, om_figures *f)
 	f->bound = number(j, "lower_bound_bytes");
 	f->naive = number(j, "naive_bytes");
 	f->datasets = number(j, "data_sets");
+	f->total = number(j, "total_bytes");
+	f->weights = number(j, "weights_bytes");
 	f->best_ms = json_number_value(json_object_get(j, "best_ms"));
 	snprintf(f->digest, sizeof f->digest, "%s", digest ? digest : "");
+	read_peak(c, j, &f->peak);
+}
+
+static om_status
+read_options(om_cli *c, const om_suite *suite, const json_t *list, om_baseline *b)
+{
+	if (!list)
+		return OM_OK;
+	b->option = OM_NEWN(c->mem, const char *, json_array_size(list) + 1);
+	for (size_t k = 0; k < json_array_size(list); k++) {
+		const char *text = json_string_value(json_array_get(list, k));
+		if (!text || strncmp(text, "--", 2) != 0 || !text[2])
+			return om_fail(c->session, OM_MALFORMED, "%s: \"options\" is not a list of options", suite->baseline);
+		b->option[b->noption++] = om_strdup(c->mem, text);
+	}
+	return json_is_array(list) ? OM_OK
+	     : om_fail(c->session, OM_MALFORMED, "%s: \"options\" is not a list of options", suite->baseline);
 }
 
 om_status
-om_baseline_read(om_cli *c, const om_suite *suite, om_outcome *o, bool *there)
+om_baseline_read(om_cli *c, const om_suite *suite, om_outcome *o, om_baseline *b)
 {
 	json_t *j;
 
+	*b = (om_baseline){0};
 	OM_TRY(load(c, suite, &j));
-	*there = j != NULL;
+	b->there = j != NULL;
 	if (!j && suite->baseline_wanted && !om_cli_has(c, "update"))
 		return om_fail(c->session, OM_IO, "%s: there is no such baseline; --update makes it", suite->baseline);
 	for (size_t k = 0; j && k < suite->ntrial; k++)
-		read_figures(json_object_get(json_object_get(j, "models"), suite->trial[k].name), &o[k].before);
+		read_figures(c, json_object_get(json_object_get(j, "models"), suite->trial[k].name), &o[k].before);
+	const om_status st = read_options(c, suite, json_object_get(j, "options"), b);
 	json_decref(j);
-	return OM_OK;
+	return st;
 }
 
 /* ---- Comparing. ---- */
 
-static const char *
-grown(om_cli *c, const char *what, uint64_t before, uint64_t now)
+/* Growth of a figure that passes. */
+static uint64_t
+allowed(const om_suite *suite, uint64_t before)
 {
-	return om_printf(c->mem, "%s grew by %llu byte%s, from %llu to %llu", what, (unsigned long long)(now - before),
-		now - before == 1 ? "" : "s", (unsigned long long)before, (unsigned long long)now);
+	return om_size_sum(om_saturate_unsigned((double)before * suite->allow_part, 64), suite->allow_bytes);
+}
+
+static bool
+grew(const om_suite *suite, uint64_t before, uint64_t now)
+{
+	return now > before && now - before > allowed(suite, before);
+}
+
+static const char *
+grown(om_cli *c, const om_suite *suite, const char *what, uint64_t before, uint64_t now)
+{
+	const uint64_t may = allowed(suite, before);
+	const char *limit = may ? om_printf(c->mem, ", and %llu %s allowed", (unsigned long long)may, may == 1 ? "is" : "are") : "";
+
+	return om_printf(c->mem, "%s grew by %llu byte%s, from %llu to %llu%s", what, (unsigned long long)(now - before),
+		now - before == 1 ? "" : "s", (unsigned long long)before, (unsigned long long)now, limit);
+}
+
+/* The total, and its parts. */
+static const char *
+total_grown(om_cli *c, const om_suite *suite, const om_figures *a, const om_figures *b)
+{
+	const char *text = grown(c, suite, "the total of a run", a->total, b->total);
+	const uint64_t io[] = {a->total - a->arena - a->weights, b->total - b->arena - b->weights};
+
+	return om_printf(c->mem, "%s: the arena from %llu to %llu, weights from %llu to %llu, inputs and outputs from %llu to %llu",
+		text, (unsigned long long)a->arena, (unsigned long long)b->arena, (unsigned long long)a->weights,
+		(unsigned long long)b->weights, (unsigned long long)io[0], (unsigned long long)io[1]);
 }
 
 static const char *
@@ -86,17 +153,64 @@ first_growth(om_cli *c, const om_suite *suite, const om_outcome *o)
 
 	if (!a->known)
 		return "it is not in the baseline; --update adds it";
-	if (b->arena > a->arena)
-		return grown(c, "the arena", a->arena, b->arena);
-	if (b->bound > a->bound)
-		return grown(c, "the lower bound", a->bound, b->bound);
-	if (b->datasets < a->datasets)
+	if (grew(suite, a->arena, b->arena))
+		return grown(c, suite, "the arena", a->arena, b->arena);
+	if (grew(suite, a->bound, b->bound))
+		return grown(c, suite, "the lower bound", a->bound, b->bound);
+	if (a->total && grew(suite, a->total, b->total))
+		return total_grown(c, suite, a, b);
+	if (b->datasets < a->datasets && !om_cli_has(c, "plan-only"))
 		return om_printf(c->mem, "%llu of %llu data sets of the baseline are there", (unsigned long long)b->datasets,
 			(unsigned long long)a->datasets);
 	if (suite->time_factor > 0 && a->best_ms > 0 && b->best_ms > a->best_ms * suite->time_factor)
 		return om_printf(c->mem, "a run took %.3f ms, %.2f times the %.3f ms of the baseline", b->best_ms,
 			b->best_ms / a->best_ms, a->best_ms);
 	return NULL;
+}
+
+static const om_peak_value *
+find_value(const om_peak_list *peak, const char *name)
+{
+	for (size_t k = 0; k < peak->n; k++)
+		if (strcmp(peak->value[k].name, name) == 0)
+			return &peak->value[k];
+	return NULL;
+}
+
+/* A value that is live at the peak, and how it was in the baseline. */
+static const char *
+value_text(om_cli *c, const om_peak_value *now, const om_peak_list *before)
+{
+	const om_peak_value *was = find_value(before, now->name);
+	const char *text = om_printf(c->mem, "%s %llu", now->name, (unsigned long long)now->bytes);
+
+	if (before->n == 0 || (was && was->bytes == now->bytes))
+		return text;
+	if (was)
+		return om_printf(c->mem, "%s (%llu before)", text, (unsigned long long)was->bytes);
+	return om_printf(c->mem, "%s (%s before)", text, before->all > before->n ? "not among the largest" : "not there");
+}
+
+static const char *
+peak_text(om_cli *c, const om_peak_list *before, const om_peak_list *now)
+{
+	const char *text = om_printf(c->mem, "live at the peak%s%s:", now->op ? ", " : "", now->op ? now->op : "");
+
+	for (size_t k = 0; k < now->n; k++)
+		text = om_printf(c->mem, "%s%s %s", text, k ? "," : "", value_text(c, &now->value[k], before));
+	return now->all > now->n ? om_printf(c->mem, "%s, and %zu more", text, now->all - now->n) : text;
+}
+
+/* How the arena of a model that passes differs from that of the baseline; or "". */
+static const char *
+change(om_cli *c, const om_suite *suite, const om_figures *a, const om_figures *b)
+{
+	if (b->arena < a->arena)
+		return om_printf(c->mem, "%llu bytes less than in the baseline; --update records it",
+			(unsigned long long)(a->arena - b->arena));
+	if (b->arena > a->arena)
+		return grown(c, suite, "the arena", a->arena, b->arena);
+	return "";
 }
 
 void
@@ -111,25 +225,42 @@ om_baseline_compare(om_cli *c, const om_suite *suite, om_outcome *o)
 	if (why) {
 		o->end = OM_END_FAIL;
 		o->why = *changed ? om_printf(c->mem, "%s; %s", why, changed) : why;
-	} else if (b->arena < a->arena) {
-		o->note = om_printf(c->mem, "%llu bytes less than in the baseline; --update records it%s%s",
-			(unsigned long long)(a->arena - b->arena), *changed ? "; " : "", changed);
+		o->peak = a->known && b->peak.n && (b->arena > a->arena || b->bound > a->bound)
+			? peak_text(c, &a->peak, &b->peak) : "";
 	} else {
-		o->note = changed;
+		const char *less = change(c, suite, a, b);
+		o->note = om_printf(c->mem, "%s%s%s", less, *less && *changed ? "; " : "", changed);
 	}
 }
 
 /* ---- Writing. ---- */
 
+static void
+add_peak(om_cli *c, json_t *j, const om_peak_list *peak)
+{
+	json_t *list = json_array();
+
+	if (peak->op)
+		json_object_set_new(j, "peak_op", json_string(peak->op));
+	json_object_set_new(j, "peak_values", json_integer((json_int_t)peak->all));
+	for (size_t k = 0; k < peak->n; k++)
+		json_array_append_new(list, json_string(om_printf(c->mem, "%llu %s", (unsigned long long)peak->value[k].bytes,
+			peak->value[k].name)));
+	json_object_set_new(j, "peak", list);
+}
+
 static json_t *
-figures_json(const om_suite *suite, const om_figures *f)
+figures_json(om_cli *c, const om_suite *suite, const om_figures *f)
 {
 	json_t *j = json_pack("{s:I, s:I, s:I, s:I}", "arena_bytes", (json_int_t)f->arena,
 		"lower_bound_bytes", (json_int_t)f->bound, "naive_bytes", (json_int_t)f->naive,
 		"data_sets", (json_int_t)f->datasets);
 
+	json_object_set_new(j, "total_bytes", json_integer((json_int_t)f->total));
+	json_object_set_new(j, "weights_bytes", json_integer((json_int_t)f->weights));
 	if (*f->digest)
 		json_object_set_new(j, "digest", json_string(f->digest));
+	add_peak(c, j, &f->peak);
 	if (suite->time_factor > 0 && f->best_ms > 0)
 		json_object_set_new(j, "best_ms", json_real(f->best_ms));
 	return j;
@@ -147,8 +278,12 @@ write_json(om_session *s, FILE *to, void *json)
 static om_status
 write_models(om_cli *c, const om_suite *suite, json_t *models)
 {
-	json_t *j = json_pack("{s:s, s:O}", "schema", "onnxmem-baseline/1", "models", models);
-
+	json_t *options = json_array();
+	size_t n;
+	const char **option = om_baseline_options(c, &n);
+	for (size_t k = 0; k < n; k++)
+		json_array_append_new(options, json_string(option[k]));
+	json_t *j = json_pack("{s:s, s:o, s:O}", "schema", "onnxmem-baseline/1", "options", options, "models", models);
 	const om_status st = j ? om_output_write(c->session, suite->baseline, write_json, j)
 		: om_fail(c->session, OM_MEMORY, "there is no memory for the baseline");
 	json_decref(j);
@@ -166,7 +301,7 @@ om_baseline_write(om_cli *c, const om_suite *suite, const om_outcome *o, bool ke
 	for (size_t k = 0; k < suite->ntrial; k++) {
 		const char *name = suite->trial[k].name;
 		if (o[k].end == OM_END_PASS && o[k].now.known)
-			json_object_set_new(models, name, figures_json(suite, &o[k].now));
+			json_object_set_new(models, name, figures_json(c, suite, &o[k].now));
 		else if (json_object_get(before, name))
 			json_object_set(models, name, json_object_get(before, name));
 	}

@@ -20,7 +20,8 @@ struct regress {
 	bool *over;
 	size_t said;             /* models whose lines were written */
 	bool tap;                /* on standard output, as models complete */
-	bool has_baseline, all;
+	om_baseline baseline;
+	bool all;
 	char folder[64];         /* for temporary files */
 };
 
@@ -77,6 +78,20 @@ read_options(struct regress *r)
 	return choose(r);
 }
 
+/* With the options of the baseline. */
+static om_status
+read_baseline(struct regress *r)
+{
+	om_cli *c = r->c;
+
+	if (om_cli_has(c, "update"))
+		OM_TRY(om_output_check(c->session, r->suite.baseline, false));
+	OM_TRY(om_baseline_read(c, &r->suite, r->o, &r->baseline));
+	OM_TRY(om_baseline_use_options(c, &r->suite, &r->baseline, r->all));
+	const char *allow = om_cli_option(c, "allow");
+	return allow ? om_suite_allow(c, "option --allow", allow, &r->suite) : OM_OK;
+}
+
 /* ---- Completion. ---- */
 
 /* Output is in the order of the suite, so a line may be delayed by others. */
@@ -103,7 +118,7 @@ take_outcome(void *arg, size_t k)
 	} else {
 		om_regress_case_read(r->c, job->text, job->n, o);
 	}
-	if (r->has_baseline && !om_cli_has(r->c, "update"))
+	if (r->baseline.there && !om_cli_has(r->c, "update"))
 		om_baseline_compare(r->c, &r->suite, o);
 	r->over[k] = true;
 	say_what_can_be_said(r);
@@ -134,13 +149,11 @@ prepare(struct regress *r)
 		const char *folder = om_printf(mem, "%s/%zu", r->folder, k);
 		if (mkdir(folder, 0700) != 0)
 			return om_fail(r->c->session, OM_IO, "%s: %s", folder, strerror(errno));
-		r->o[k] = (om_outcome){.name = r->suite.trial[k].name, .why = "", .note = ""};
+		r->o[k] = (om_outcome){.name = r->suite.trial[k].name, .why = "", .note = "", .peak = ""};
 		arg[k] = (struct om_regress_case_job){r->c, &r->suite, &r->suite.trial[k], folder};
 		r->job[k] = (om_job){.run = om_regress_case_run, .arg = &arg[k]};
 	}
-	if (om_cli_has(r->c, "update"))
-		OM_TRY(om_output_check(r->c->session, r->suite.baseline, false));
-	return om_baseline_read(r->c, &r->suite, r->o, &r->has_baseline);
+	return read_baseline(r);
 }
 
 static om_status
@@ -169,6 +182,10 @@ write_files(struct regress *r)
 		if (path)
 			OM_TRY(om_cli_write(r->c, path, forms[k].write, &results));
 	}
+	if (om_cli_has(r->c, "github")) {
+		om_github_annotate(r->c, r->tap ? stdout : stderr, &results);
+		OM_TRY(om_github_summary(r->c, &results));
+	}
 	return om_cli_has(r->c, "update") ? om_baseline_write(r->c, &r->suite, r->o, !r->all) : OM_OK;
 }
 
@@ -181,7 +198,7 @@ conclude(const struct regress *r)
 		failed += r->o[k].end == OM_END_FAIL;
 		skipped += r->o[k].end == OM_END_SKIP;
 	}
-	if (r->tap && !r->has_baseline && !om_cli_has(r->c, "update"))
+	if (r->tap && !r->baseline.there && !om_cli_has(r->c, "update"))
 		printf("# nothing was compared: there is no baseline %s; --update makes it\n", r->suite.baseline);
 	if (r->tap)
 		printf("# %s %zu of %zu models%s\n", failed ? "FAILED" : "PASSED",
@@ -218,11 +235,15 @@ run(om_cli *c)
 static const om_opt opts[] = {
 	{"baseline", "FILE", "baseline to compare with [NAME.baseline.json next to the suite]"},
 	{"update", NULL, "update the baseline from the models that pass"},
+	{"allow", "PART|SIZE", "growth of a figure since the baseline that passes: a part, as in 1%, or bytes [0]"},
+	{"plan-only", NULL, "plan and verify the models, and neither read data nor run them"},
 	{"jobs", "N", "number of models to process in parallel [the number of processors]"},
 	{"model-timeout", "S", "time limit for each model in seconds; 0: none [600]"},
 	{"repeat", "N", "number of timed runs; the best one counts [3]"},
 	{"time-factor", "X", "fail if a run takes more than X times as long as the baseline; 0: never [0]"},
 	{"skip-missing", NULL, "skip models that cannot be fetched"},
+	{"github", NULL, "annotate the models in a workflow of GitHub, and append a table to the file that\n"
+		"                            GITHUB_STEP_SUMMARY names"},
 	{"tap", "FILE", "write the results as TAP; by default TAP goes to standard output", .writes = OM_WRITES_FILE},
 	{"junit", "FILE", "write the results as JUnit XML", .writes = OM_WRITES_FILE},
 	{"json", "FILE", "write the results as JSON", .writes = OM_WRITES_FILE},
@@ -235,8 +256,9 @@ const om_cmd om_regress_cmd = {
 	.name = "regress", .usage = "SUITE [WORD]... [options]", .brief = "run a suite of models and compare with a baseline",
 	.text = "SUITE is a file (docs/regress.md) or a folder of models; WORDs select models by name.\n"
 		"Each model is planned, the plan is verified in a copy of the model, and the model is run\n"
-		"on its test data: with the plan, with --poison and with --no-reuse.  Neither the arena nor\n"
-		"the lower bound may grow.",
+		"on its test data: with the plan, with --poison and with --no-reuse.  Neither the arena, nor\n"
+		"the lower bound, nor the total of a run may grow.  The baseline has the options for shapes\n"
+		"and planning that it was made with, and later runs use them.",
 	.min_args = 1, .max_args = OM_CMD_ANY,
 	.group = {&group, &om_hub_options, &om_shape_options, &om_pass_options}, .run = run,
 };

@@ -85,7 +85,7 @@ fetch(struct trial *t)
 	OM_TRY(om_cli_hub(t->c, &h, &m));
 	h.progress = NULL;
 	OM_TRY(om_manifest_find(t->c->session, t->c->mem, &m, t->t->fetch, t->t->opset, &model));
-	const bool data = t->t->with_data && model->data.path;
+	const bool data = t->t->with_data && model->data.path && !om_cli_has(t->c, "plan-only");
 	om_status st = om_hub_fetch(&h, data ? &model->data : &model->model, &t->path);
 	t->absent = om_status_exit(st) == 6;
 	OM_TRY(st);
@@ -107,6 +107,8 @@ find(struct trial *t)
 		OM_TRY(fetch(t));
 	if (chdir(t->suite->folder) != 0)
 		return om_fail(t->c->session, OM_IO, "%s: no folder", t->suite->folder);
+	if (om_cli_has(t->c, "plan-only"))
+		return OM_OK;
 	t->data = t->t->data;
 	t->ndata = t->t->ndata;
 	return t->ndata || (t->t->fetch && !t->t->with_data) ? OM_OK
@@ -122,6 +124,19 @@ struct run {
 	double best_ms;
 };
 
+static void
+measure_peak(om_cli *c, const om_report *r, om_peak_list *peak)
+{
+	const om_op *op = r->peak_op;
+
+	if (op)
+		peak->op = om_clean_text(c->mem, op->name && *op->name ? om_printf(c->mem, "%s %s", op->type, op->name) : op->type);
+	peak->all = r->nlive;
+	peak->n = r->nlive < OM_PEAK_VALUES ? r->nlive : OM_PEAK_VALUES;
+	for (size_t k = 0; k < peak->n; k++)
+		peak->value[k] = (om_peak_value){om_clean_text(c->mem, r->live[k].name), r->live[k].bytes};
+}
+
 static om_status
 measure(struct trial *t, om_cli *c)
 {
@@ -131,6 +146,9 @@ measure(struct trial *t, om_cli *c)
 	t->now.arena = r->arena_bytes;
 	t->now.bound = r->lower_bound_bytes;
 	t->now.naive = r->naive_bytes;
+	t->now.total = r->total_bytes;
+	t->now.weights = r->weights_bytes;
+	measure_peak(c, r, &t->now.peak);
 	snprintf(t->now.status, sizeof t->now.status, "%s", r->status_text);
 	return c->model ? om_model_digest(c->session, c->model, false, t->now.digest) : OM_OK;
 }
@@ -244,6 +262,8 @@ try_loaded(struct trial *t, om_cli *c, struct run *r, const char *data, bool fir
 {
 	const bool by_formula = !data && !om_cli_has(c, "random");
 
+	if (om_cli_has(c, "plan-only"))
+		return plan(t, c, NULL, first);
 	if (data)
 		set(c, &om_data_options, "data", data);
 	if (by_formula)
@@ -296,6 +316,18 @@ try_all(struct trial *t)
 
 /* ---- Serialization of the outcome for the parent. ---- */
 
+static json_t *
+peak_json(const om_peak_list *peak)
+{
+	json_t *name = json_array(), *bytes = json_array();
+
+	for (size_t k = 0; k < peak->n; k++) {
+		json_array_append_new(name, json_string(peak->value[k].name));
+		json_array_append_new(bytes, json_integer((json_int_t)peak->value[k].bytes));
+	}
+	return json_pack("{s:s?, s:I, s:o, s:o}", "op", peak->op, "all", (json_int_t)peak->all, "name", name, "bytes", bytes);
+}
+
 void
 om_regress_case_run(void *arg, int to)
 {
@@ -304,10 +336,11 @@ om_regress_case_run(void *arg, int to)
 
 	om_session_log(t.c->session, NULL, NULL, OM_LOG_QUIET);
 	const om_status st = try_all(&t);
-	json_t *j = json_pack("{s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:f, s:s, s:s}",
+	json_t *j = json_pack("{s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:f, s:s, s:s}",
 		"why", st == OM_OK ? "" : om_clean_text(t.c->mem, om_message(t.c->session)), "absent", t.absent,
 		"known", t.now.known, "arena", (json_int_t)t.now.arena, "bound", (json_int_t)t.now.bound,
-		"naive", (json_int_t)t.now.naive, "datasets", (json_int_t)t.now.datasets, "best_ms", t.now.best_ms,
+		"naive", (json_int_t)t.now.naive, "total", (json_int_t)t.now.total, "weights", (json_int_t)t.now.weights,
+		"datasets", (json_int_t)t.now.datasets, "peak", peak_json(&t.now.peak), "best_ms", t.now.best_ms,
 		"digest", t.now.digest, "status", t.now.status);
 	if (!j || json_dumpfd(j, to, JSON_COMPACT) != 0)
 		_exit(1);
@@ -318,6 +351,21 @@ static uint64_t
 number(const json_t *j, const char *key)
 {
 	return (uint64_t)json_integer_value(json_object_get(j, key));
+}
+
+static void
+read_peak(om_cli *c, const json_t *j, om_peak_list *peak)
+{
+	const json_t *name = json_object_get(j, "name"), *bytes = json_object_get(j, "bytes");
+	const char *op = json_string_value(json_object_get(j, "op"));
+
+	peak->op = op ? om_strdup(c->mem, op) : NULL;
+	peak->all = number(j, "all");
+	for (size_t k = 0; k < json_array_size(name) && k < OM_PEAK_VALUES; k++) {
+		const char *text = json_string_value(json_array_get(name, k));
+		peak->value[peak->n++] = (om_peak_value){om_strdup(c->mem, text ? text : ""),
+			(uint64_t)json_integer_value(json_array_get(bytes, k))};
+	}
 }
 
 void
@@ -336,6 +384,9 @@ om_regress_case_read(om_cli *c, const char *text, size_t n, om_outcome *o)
 	o->now.arena = number(j, "arena");
 	o->now.bound = number(j, "bound");
 	o->now.naive = number(j, "naive");
+	o->now.total = number(j, "total");
+	o->now.weights = number(j, "weights");
+	read_peak(c, json_object_get(j, "peak"), &o->now.peak);
 	o->now.datasets = number(j, "datasets");
 	o->now.best_ms = json_number_value(json_object_get(j, "best_ms"));
 	snprintf(o->now.status, sizeof o->now.status, "%s", status ? status : "");

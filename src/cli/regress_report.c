@@ -26,6 +26,16 @@ put_figures(FILE *to, const om_figures *f)
 	putc(')', to);
 }
 
+static void
+put_remark(om_cli *c, FILE *to, const char *text)
+{
+	if (!*text)
+		return;
+	fputs("# ", to);
+	put_text(to, om_clean_text(c->mem, text));
+	putc('\n', to);
+}
+
 void
 om_tap_line(om_cli *c, FILE *to, size_t k, const om_outcome *o)
 {
@@ -38,12 +48,8 @@ om_tap_line(om_cli *c, FILE *to, size_t k, const om_outcome *o)
 		put_text(to, om_clean_text(c->mem, o->why));
 	}
 	putc('\n', to);
-	const char *more = o->end == OM_END_FAIL ? o->why : o->note;
-	if (*more) {
-		fputs("# ", to);
-		put_text(to, om_clean_text(c->mem, more));
-		putc('\n', to);
-	}
+	put_remark(c, to, o->end == OM_END_FAIL ? o->why : o->note);
+	put_remark(c, to, o->peak);
 }
 
 om_status
@@ -88,7 +94,11 @@ put_case(om_cli *c, FILE *to, const om_suite *suite, const om_outcome *o)
 	if (o->end != OM_END_PASS) {
 		fputs(o->end == OM_END_FAIL ? "    <failure message=\"" : "    <skipped message=\"", to);
 		put_xml(c, to, o->why);
-		fputs("\"/>\n", to);
+		fputs(*o->peak ? "\">" : "\"/>\n", to);
+	}
+	if (*o->peak) {
+		put_xml(c, to, o->peak);
+		fputs("</failure>\n", to);
 	}
 	if (*o->note) {
 		fputs("    <system-out>", to);
@@ -130,6 +140,8 @@ figures_json(const om_figures *f)
 	json_t *j = json_pack("{s:I, s:I, s:I, s:I, s:f, s:s}", "arena_bytes", (json_int_t)f->arena,
 		"lower_bound_bytes", (json_int_t)f->bound, "naive_bytes", (json_int_t)f->naive,
 		"data_sets", (json_int_t)f->datasets, "best_ms", f->best_ms, "digest", f->digest);
+	json_object_set_new(j, "total_bytes", json_integer((json_int_t)f->total));
+	json_object_set_new(j, "weights_bytes", json_integer((json_int_t)f->weights));
 	if (*f->status)
 		json_object_set_new(j, "status", json_string(f->status));
 	return j;
@@ -144,9 +156,9 @@ om_results_json(om_cli *c, FILE *to, const void *arg)
 
 	for (size_t k = 0; k < r->suite->ntrial; k++) {
 		const om_outcome *o = &r->o[k];
-		json_array_append_new(models, json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:f}",
+		json_array_append_new(models, json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:f}",
 			"name", om_clean_text(c->mem, o->name), "end", ends[o->end], "why", om_clean_text(c->mem, o->why),
-			"note", om_clean_text(c->mem, o->note), "now", figures_json(&o->now),
+			"note", om_clean_text(c->mem, o->note), "peak", om_clean_text(c->mem, o->peak), "now", figures_json(&o->now),
 			"baseline", figures_json(&o->before), "ms", o->ms));
 	}
 	json_t *j = json_pack("{s:s, s:s, s:o}", "schema", "onnxmem-regress/1", "suite",

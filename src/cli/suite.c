@@ -141,6 +141,34 @@ add_folder(om_cli *c, om_suite *suite, const om_regress_case *like, const char *
 	return OM_OK;
 }
 
+om_status
+om_suite_allow(om_cli *c, const char *what, const char *text, om_suite *suite)
+{
+	char *end;
+	const double percent = strtod(text, &end);
+
+	suite->allow_part = 0;
+	suite->allow_bytes = 0;
+	if (end == text || strcmp(end, "%") != 0)
+		return om_cli_size(c, om_printf(c->mem, "%s, where it is no part such as 1%%,", what), text, &suite->allow_bytes);
+	if (!(percent >= 0 && percent <= 1000))
+		return om_fail(c->session, OM_USAGE, "%s requires 0%% to 1000%%, not %s", what, text);
+	suite->allow_part = percent / 100;
+	return OM_OK;
+}
+
+const char *
+om_suite_file(om_cli *c, const om_suite *suite, size_t k)
+{
+	const char *path = suite->trial[k].path, *folder = suite->folder;
+
+	if (!path)
+		return suite->path;
+	if (*path == '/' || strcmp(folder, ".") == 0)
+		return path;
+	return om_printf(c->mem, "%s%s%s", folder, ends_in(folder, "/") ? "" : "/", path);
+}
+
 /* ---- The file. ---- */
 
 struct reader {
@@ -285,16 +313,19 @@ static om_status
 read_suite(struct reader *r, json_t *j)
 {
 	om_suite *s = r->suite;
-	const char *schema, *name, *baseline;
+	const char *schema, *name, *baseline, *allow;
 	double repeat = (double)s->repeat;
 	const json_t *models = json_object_get(j, "models");
 
 	OM_TRY(read_text(r, j, "schema", &schema));
 	if (!schema || strcmp(schema, "onnxmem-suite/1") != 0)
 		return wrong(r, "\"schema\" is not \"onnxmem-suite/1\"");
-	OM_TRY(known_keys(r, j, " schema name baseline options time_factor timeout repeat models "));
+	OM_TRY(known_keys(r, j, " schema name baseline allow options time_factor timeout repeat models "));
 	OM_TRY(read_text(r, j, "name", &name));
 	OM_TRY(read_text(r, j, "baseline", &baseline));
+	OM_TRY(read_text(r, j, "allow", &allow));
+	if (allow)
+		OM_TRY(om_suite_allow(r->c, om_printf(r->c->mem, "%s: \"allow\"", r->where), allow, s));
 	OM_TRY(read_words(r, json_object_get(j, "options"), "options", &r->option, &r->noption, &r->capoption));
 	OM_TRY(read_real(r, j, "time_factor", &s->time_factor));
 	OM_TRY(read_real(r, j, "timeout", &s->limit));
@@ -333,16 +364,28 @@ read_file(om_cli *c, const char *path, om_suite *suite)
 	return st;
 }
 
+/* "." and "models/" have the names of their folders. */
+static const char *
+name_of_folder(om_cli *c, const char *path)
+{
+	char *full = realpath(path, NULL);
+	const char *slash = full ? strrchr(full, '/') : NULL;
+	const char *name = slash && slash[1] ? om_strdup(c->mem, slash + 1) : path;
+
+	free(full);
+	return name;
+}
+
 om_status
 om_suite_read(om_cli *c, const char *path, om_suite *suite)
 {
 	const om_regress_case like = {.rtol = 1e-3, .atol = 1e-5};
 
-	*suite = (om_suite){.limit = 600, .repeat = 3};
+	*suite = (om_suite){.path = path, .limit = 600, .repeat = 3};
 	if (!is_folder(path))
 		return read_file(c, path, suite);
 	suite->folder = path;
-	suite->name = path;
+	suite->name = name_of_folder(c, path);
 	suite->baseline = om_printf(c->mem, "%s/baseline.json", path);
 	return add_folder(c, suite, &like, "", 0, 0);
 }

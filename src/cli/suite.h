@@ -23,8 +23,11 @@ typedef struct om_regress_case {
 
 typedef struct om_suite {
 	const char *name, *folder;
+	const char *path;        /* as the command line has it */
 	const char *baseline;    /* a path */
 	bool baseline_wanted;    /* a missing baseline is an error */
+	double allow_part;       /* growth that is allowed: as a part of the figure, */
+	uint64_t allow_bytes;    /* and in bytes */
 	double time_factor;      /* 0: time is not compared */
 	double limit;            /* seconds for one model */
 	uint64_t repeat;         /* runs; the best time counts */
@@ -40,10 +43,29 @@ om_status om_suite_data(om_cli *c, const char *model, const char ***folder, size
 /* The first model below a folder; NULL if there is none. */
 const char *om_suite_model_below(om_cli *c, const char *folder);
 
-/* The measured figures. */
+/* "1%", a part, or "4K", bytes, for om_suite.  `what` names the option or key. */
+om_status om_suite_allow(om_cli *c, const char *what, const char *text, om_suite *suite);
+
+enum { OM_PEAK_VALUES = 8 };
+
+typedef struct om_peak_value {
+	const char *name;
+	uint64_t bytes;
+} om_peak_value;
+
+/* What is live at the peak. */
+typedef struct om_peak_list {
+	const char *op;          /* the op of that step; NULL: not known */
+	om_peak_value value[OM_PEAK_VALUES];   /* the largest, in order */
+	size_t n, all;           /* all: with those that are not listed */
+} om_peak_list;
+
+/* The measured figures.  Those that a baseline does not have are 0. */
 typedef struct om_figures {
 	bool known;
 	uint64_t arena, bound, naive, datasets;
+	uint64_t total, weights; /* bytes of a run; of its constants */
+	om_peak_list peak;
 	char status[20];         /* of the plan: see om_plan_arena_status(); "" in a baseline */
 	double best_ms;          /* 0: it was not run */
 	char digest[80];         /* of the model; "" for text */
@@ -56,6 +78,7 @@ typedef struct om_outcome {
 	om_end end;
 	const char *why;         /* reason of failure or skip; or "" */
 	const char *note;        /* remark for the report; or "" */
+	const char *peak;        /* of one that failed because its arena grew: what is live at the peak; or "" */
 	om_figures now, before;  /* before: from the baseline */
 	double ms;               /* total time */
 } om_outcome;
@@ -71,8 +94,19 @@ void om_regress_case_run(void *job, int to);
 /* Parse the output of om_regress_case_run(). */
 void om_regress_case_read(om_cli *c, const char *text, size_t n, om_outcome *o);
 
+typedef struct om_baseline {
+	bool there;              /* there is a file */
+	const char **option;     /* options that it was made with, "--NAME=VALUE"; NULL: it has no list of them */
+	size_t noption, capoption;
+} om_baseline;
+
 /* Read the figures of the models by name. */
-om_status om_baseline_read(om_cli *c, const om_suite *suite, om_outcome *o, bool *there);
+om_status om_baseline_read(om_cli *c, const om_suite *suite, om_outcome *o, om_baseline *b);
+/* The options that a baseline records: those of the command line that decide what is planned. */
+const char **om_baseline_options(om_cli *c, size_t *n);
+/* Add the options of the baseline to those of the command line, which have to agree with them; with --update they
+ * replace them, if `all` models are updated. */
+om_status om_baseline_use_options(om_cli *c, const om_suite *suite, const om_baseline *b, bool all);
 /* Record the models that passed; the file's entries of others are kept if `keep`. */
 om_status om_baseline_write(om_cli *c, const om_suite *suite, const om_outcome *o, bool keep);
 /* A model that passed fails if a figure grew. */
@@ -82,6 +116,14 @@ typedef struct om_results {
 	const om_suite *suite;
 	const om_outcome *o;     /* one per model */
 } om_results;
+
+/* The file of a model, from the current folder; if it is downloaded, that of the suite. */
+const char *om_suite_file(om_cli *c, const om_suite *suite, size_t k);
+
+/* Annotations of GitHub's workflows, a line each. */
+void om_github_annotate(om_cli *c, FILE *to, const om_results *r);
+/* Append a table to the summary of the step, in the file that GITHUB_STEP_SUMMARY names. */
+om_status om_github_summary(om_cli *c, const om_results *r);
 
 void om_tap_line(om_cli *c, FILE *to, size_t k, const om_outcome *o);
 om_writer om_tap_write, om_junit_write, om_results_json;

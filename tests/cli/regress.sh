@@ -60,6 +60,59 @@ om regress zoo/suite.json --baseline more.json digits
 om regress zoo/suite.json --baseline more.json digits --update
 cmp more.json zoo/suite.baseline.json && echo equal
 
+# Growth that is allowed, by the command line and by the suite; of the total alone.
+sed '/"digits"/,/}/s/"arena_bytes": [0-9]*/"arena_bytes": 6100/' zoo/suite.baseline.json >less.json
+om regress zoo/suite.json --baseline less.json --allow 0.5% digits
+om regress zoo/suite.json --baseline less.json --allow 43 digits
+om regress zoo/suite.json --baseline less.json --allow 44 digits
+sed 's/"options"/"allow": "1%", "options"/' zoo/suite.json >zoo/allow.json
+om regress zoo/allow.json --baseline less.json digits
+om regress zoo/allow.json --baseline less.json digits --allow 0
+om regress zoo/suite.json --allow 1%x
+om regress zoo/suite.json --allow -1%
+sed '/"digits"/,/}/s/"total_bytes": [0-9]*/"total_bytes": 16000/; /"digits"/,/}/s/"weights_bytes": [0-9]*/"weights_bytes": 9500/' \
+	zoo/suite.baseline.json >less.json
+om regress zoo/suite.json --baseline less.json digits
+sed '/"total_bytes"/d; /"weights_bytes"/d; /"options"/d; /"peak/,/]/d; s/\("digest": ".*"\),/\1/; s/\("data_sets": 3\),/\1/' zoo/suite.baseline.json >old.json
+om regress zoo/suite.json --baseline old.json
+
+# The baseline has the options that it was made with.
+cat >zoo/open.json <<END
+{"schema": "onnxmem-suite/1", "models": [{"path": "$models/dynamic.onnx", "name": "a"}, {"path": "$models/dynamic.onnx", "name": "b"}]}
+END
+om regress zoo/open.json --update --dim N=8 --io arena --schedule bfs
+sed -n '/"options"/,/]/p' zoo/open.baseline.json
+om regress zoo/open.json a
+om regress zoo/open.json a --io arena --allow 10
+om regress zoo/open.json a --dim N=9
+om regress zoo/open.json a --align 1
+om regress zoo/open.json a --dim N=9 --update
+om regress zoo/open.json --dim N=9 --update
+sed -n '/"options"/,/]/p' zoo/open.baseline.json
+for word in '"--plugin=x.so"' '"--update"' '"--nonsense"' '"word"' '7'; do
+	sed "s/\"--dim=N=9\"/$word/" zoo/open.baseline.json >wrong.json
+	om regress zoo/open.json --baseline wrong.json
+done
+
+# Only planned: no data is read, and an operator may be unknown.
+sed 's/%c = Add(%b, %a)/%c: uint8[100] = "made.up::Op"(%b, %a)/' zoo/net.ir >zoo/unknown.ir
+sed 's/net.ir/unknown.ir/; s/"net"/"net", "data": ["nothing"]/' zoo/suite.json >zoo/unknown.json
+om regress zoo/unknown.json net
+om regress zoo/unknown.json net --plan-only
+om regress zoo/suite.json --plan-only
+
+# For GitHub.
+sed 's/"name": "net"/"name": "n:e,t|<%>"/; s/"net.ir"/".\/net.ir"/; s/"digits"/"*new*"/' zoo/suite.json >zoo/names.json
+GITHUB_STEP_SUMMARY=$PWD/summary.md
+export GITHUB_STEP_SUMMARY
+echo before >summary.md
+sed 's/"net": {/"n:e,t|<%>": {/; s/"arena_bytes": 100/"arena_bytes": 101/' zoo/suite.baseline.json >less.json
+om regress zoo/names.json --baseline less.json --github
+cat summary.md
+om regress zoo/names.json --baseline less.json --github --json all.json --junit - | sed 's/ time="[0-9.]*"/ time="T"/' | grep -v '[<]'
+GITHUB_STEP_SUMMARY=$PWD/no/folder om regress zoo/suite.json --github --plan-only net | sed "s|$PWD|.|"
+GITHUB_STEP_SUMMARY= om regress zoo/suite.json --github --plan-only net
+
 # A planted wrong number; what fails is not recorded.
 cp zoo/test_data_set_1/output_0.npy right.npy
 printf '\021' | dd of=zoo/test_data_set_1/output_0.npy bs=1 seek=200 conv=notrunc 2>/dev/null
