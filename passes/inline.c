@@ -13,6 +13,7 @@
 #include "grad/grad_builder.h"
 #include "ir/clone.h"
 #include "opdef/op_context.h"
+#include "opdef/op_rule.h"
 #include "onnxmem/builder.h"
 #include "onnxmem/autodiff.h"
 #include "onnxmem/pass.h"
@@ -188,6 +189,7 @@ run(om_run *r, om_prog *p)
 			if (op->call && !om_op_bind(op))
 				OM_TRY(inline_call(&in, op));
 		}
+	OM_TRY(om_op_rules_apply(r->session, p));
 	OM_TRY(om_prog_name_gradients(r->session, p, &gradients));
 	om_count(r, "gradients", gradients);
 	return OM_OK;

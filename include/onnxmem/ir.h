@@ -281,6 +281,7 @@ struct om_prog {
 	om_limit *limits;         /* reached by passes whose results it has, in their order: see om_limit_reached() */
 	uint32_t nlimit;          /* how many */
 	size_t cap_limit;         /* capacity of `limits` */
+	struct om_op_rule *op_rules; /* definitions by rules: see om_prog_op_rule() */
 };
 
 /* An empty program, without a graph yet.  om_prog_free() frees it and everything in it. */

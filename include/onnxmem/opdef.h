@@ -179,6 +179,17 @@ OM_API bool om_op_inplace(const om_op *op, uint32_t out, uint32_t in);
 /* Zero for what is not known. */
 OM_API om_cost om_op_cost(const om_op *op);
 
+/* Define, by a rule, an operator that has no definition: "DOMAIN:NAME=PROPERTY,...".  A property is
+ * inplace:IN (the output may be computed over input IN), view:IN (it is the first bytes of that input, and the op is
+ * not run), shape:IN (it has the shape of that input, and its element type unless the file declares one), which are for
+ * output 0 unless an at sign and the number of another one follow; or scratch:SIZE (bytes that the op needs while it runs, in any plan).  To be called
+ * before passes run.  Ops with a rule take part in plans and are never removed, merged or moved; they cannot be run.
+ * OM_USAGE, with the column, if the text is wrong, the operator has a definition or another rule, or an op does not have
+ * such an input or output; `*used`: an op has this operator.  The same rule may be given again. */
+OM_API om_status om_prog_op_rule(om_session *s, om_prog *p, const char *rule, bool *used);
+/* The text of rule `k` of those that are used, in order, and the number of ops that it defines; NULL after the last one. */
+OM_API const char *om_prog_op_rule_text(const om_prog *p, size_t k, uint32_t *nop);
+
 #ifdef __cplusplus
 }
 #endif

@@ -10,6 +10,7 @@
 #include "alloc/op_facts.h"
 #include "base/sizes.h"
 #include "ir/live_interval.h"
+#include "opdef/op_rule.h"
 
 enum { NONE = UINT32_MAX };
 
@@ -202,11 +203,11 @@ add_value(struct builder *w, om_value *v)
 	add_naive(w->b, rounded(w, bytes));
 }
 
-/* Other executors have other kernels and provide their own scratch. */
+/* Other executors have other kernels and provide their own scratch, except where a rule states what an operator needs. */
 static void
 add_scratch(struct builder *w, const om_op *op)
 {
-	const bool ours = w->a->request->target == OM_TARGET_CPU && !op->is_folded;
+	const bool ours = (w->a->request->target == OM_TARGET_CPU || om_op_has_rule(op)) && !op->is_folded;
 	const uint64_t bytes = ours ? w->a->facts->op[op->id].workspace : 0;
 
 	if (bytes == 0 || bytes > INT64_MAX / 4)

@@ -140,6 +140,15 @@ const om_opt *om_cli_flag(om_cli *c, const char *name, size_t n);
 	"                            run: of the arena, weights, scratch and values outside the plan\n" \
 	"                            [physical memory]"}
 
+/* The options of commands that plan or verify for operators without a definition. */
+#define OM_CLI_OP_RULES                                                                                                \
+	{"op", "DOMAIN:NAME=...", "what an operator without a definition does: inplace:0, view:0, shape:0 for an input,\n" \
+		"                            or 0@1 for an input and an output; scratch:4K; repeatable"},                     \
+	{"op-rules", "FILE", "such rules, one a line; # begins a comment"}
+
+/* Apply them to c->loaded. */
+om_status om_cli_op_rules(om_cli *c);
+
 /* Load `path` into c->model (unless it is text, ending in ".ir") and c->loaded, and make c->prog. */
 om_status om_cli_load(om_cli *c, const char *path);
 

@@ -63,6 +63,7 @@ om_cli_load(om_cli *c, const char *path)
 		OM_TRY(om_cli_size(c, "option --max-memory", memory, &bytes));
 	om_session_load_limit(c->session, bytes);
 	OM_TRY(load(c, path));
+	OM_TRY(om_cli_op_rules(c));
 	return om_cli_copy(c);
 }
 

@@ -713,6 +713,20 @@ lowered(struct writer *w)
 	return j;
 }
 
+/* What operators without a definition were taken for. */
+static void
+add_op_rules(struct writer *w, json_t *j)
+{
+	json_t *all = list(w);
+	const char *text;
+	uint32_t nop;
+
+	for (size_t k = 0; (text = om_prog_op_rule_text(w->p, k, &nop)); k++)
+		push(all, name(w, text));
+	if (json_array_size(all))
+		set(j, "op_rules", all);
+}
+
 static json_t *
 document(struct writer *w, const char *digest)
 {
@@ -730,6 +744,7 @@ document(struct writer *w, const char *digest)
 	if (w->plan->formulas && w->plan->formulas->npiece)
 		set(j, "formulas", formulas(w));
 	add_target(w, j);
+	add_op_rules(w, j);
 	if (w->is_lowered)
 		set(j, "lowered", lowered(w));
 	set(j, "order", order(w));

@@ -459,6 +459,24 @@ prepare(struct reader *r, const om_plan_request *request)
 	return bind(r);
 }
 
+/* The rules for operators that have no definition. */
+static om_status
+read_op_rules(struct reader *r)
+{
+	json_t *all, *j;
+	const char *text;
+	size_t k;
+	bool used;
+
+	OM_TRY(get_list(r, r->root, "op_rules", &all));
+	json_array_foreach(all, k, j) {
+		OM_TRY(get_text(r, j, "a rule for an operator", &text));
+		if (om_prog_op_rule(r->s, r->p, text, &used) != OM_OK)
+			return om_note(r->s, OM_BADPLAN, "reading the rules for operators in the plan");
+	}
+	return OM_OK;
+}
+
 /* ---- The plan itself. ---- */
 
 static om_status
@@ -871,6 +889,7 @@ read_plan(struct reader *r, const char *sidecar)
 	OM_TRY(load(r, sidecar, graph));
 	OM_TRY(check_head(r, graph));
 	OM_TRY(read_target(r, &request));
+	OM_TRY(read_op_rules(r));
 	OM_TRY(prepare(r, &request));
 	list_names(r);
 	r->ops = om_ops_by_index(r->p, r->mem);

@@ -18,6 +18,7 @@
 #include "opdef/op_context.h"
 #include "base/convert_elements.h"
 #include "opdef/columns.h"
+#include "opdef/op_rule.h"
 
 static om_tensor
 tensor_of(const om_value *v)
@@ -235,7 +236,7 @@ enum { NEWEST_OPSET = 28 };
 static om_status
 check_attrs(om_session *s, const om_op *op)
 {
-	if (*op->domain || op->version <= NEWEST_OPSET)
+	if (*op->domain || op->version <= NEWEST_OPSET || om_op_has_rule(op))
 		return OM_OK;
 	for (uint32_t k = 0; k < op->nattr; k++) {
 		const om_attr_spec *a = op->opdef->attrs;

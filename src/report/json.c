@@ -6,6 +6,7 @@
 
 #include "report/json.h"
 #include "ir/enum_text.h"
+#include "onnxmem/opdef.h"
 
 json_t *
 om_json_text(om_arena *mem, const char *s)
@@ -221,6 +222,21 @@ set_sizes(json_t *o, const om_report *r)
 	}
 }
 
+static void
+set_op_rules(json_t *o, const om_prog *p, om_arena *mem)
+{
+	json_t *all = json_array();
+	const char *text;
+	uint32_t nop;
+
+	for (size_t k = 0; (text = om_prog_op_rule_text(p, k, &nop)); k++)
+		json_array_append_new(all, json_pack("{s:o,s:o}", "rule", om_json_text(mem, text), "ops", number(nop)));
+	if (json_array_size(all))
+		json_object_set_new(o, "op_rules", all);
+	else
+		json_decref(all);
+}
+
 om_status
 om_report_json(const om_report *r, om_session *s, FILE *to)
 {
@@ -241,6 +257,7 @@ om_report_json(const om_report *r, om_session *s, FILE *to)
 		json_object_set_new(o, "fixed_inputs", fixed);
 	else
 		json_decref(fixed);
+	set_op_rules(o, r->prog, mem);
 	set_sizes(o, r);
 	json_object_set_new(o, "arenas", arenas(r->prog->plan, mem));
 	json_t *formulas = om_json_formulas(r, mem);

@@ -7,6 +7,7 @@
 #include "base/clean_text.h"
 #include "report/report.h"
 #include "ir/enum_text.h"
+#include "onnxmem/opdef.h"
 
 const char *
 om_bytes_text(uint64_t bytes, char out[32])
@@ -95,6 +96,17 @@ inputs(const om_prog *p, FILE *to, om_arena *mem)
 			v->is_const ? " (constant)" : "");
 	}
 	fputs(n ? "\n" : "none\n", to);
+}
+
+/* What operators without a definition were taken for. */
+static void
+op_rules(const om_prog *p, FILE *to, om_arena *mem)
+{
+	const char *text;
+	uint32_t nop;
+
+	for (size_t k = 0; (text = om_prog_op_rule_text(p, k, &nop)); k++)
+		fprintf(to, "assumed: %s, for %" PRIu32 " op%s\n", om_clean_text(mem, text), nop, nop == 1 ? "" : "s");
 }
 
 /* The order of the ops, and whether it is proven optimal. */
@@ -321,6 +333,7 @@ om_report_text(const om_report *r, FILE *to)
 		strcmp(r->model, "-") == 0 ? "standard input" : om_clean_text(mem, r->model), r->ops, r->ops == 1 ? "" : "s", r->values,
 		r->values == 1 ? "" : "s", r->nbuffer, r->nbuffer == 1 ? "" : "s");
 	inputs(p, to, mem);
+	op_rules(p, to, mem);
 	fputs("\n", to);
 	sizes(r, to, mem);
 	om_report_formulas(r, mem, to);

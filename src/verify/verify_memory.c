@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "ir/live_interval.h"
+#include "opdef/op_rule.h"
 #include "verify/simulator.h"
 
 struct text
@@ -312,7 +313,8 @@ static om_status
 write_scratch(struct sim *c, const om_op *op)
 {
 	const om_scratch *s = c->scratch[op->id];
-	const uint64_t need = c->plan->target == OM_TARGET_CPU ? om_op_scratch(op, c->plan->threads, c->plan->precise) : 0;
+	const bool is_planned = c->plan->target == OM_TARGET_CPU || om_op_has_rule(op);
+	const uint64_t need = is_planned ? om_op_scratch(op, c->plan->threads, c->plan->precise) : 0;
 	const om_owned_interval r = om_sim_scratch_range(c, op);
 
 	if (need > (s ? s->bytes : 0))
