@@ -61,6 +61,7 @@ pack(om_run *r, om_prog *p, om_buffers *b, const om_interference_list *c)
 	OM_TRY(om_option_number(r, "search-nodes", &problem.nodes));
 	for (uint32_t k = 0; k < b->n; k++)
 		b->buf[k].fixed_pool = problem.npool > 1 ? OM_POOL_ANY : 0;
+	OM_TRY(om_buffers_pin(r->session, p, b, r->request, r->scratch));
 	if (problem.npool > 1)
 		om_buffers_count_accesses(p, b);
 	problem.proven = r->request->parallel_safe && problem.npool == 1 ? c->bound : 0;
@@ -203,6 +204,8 @@ run(om_run *r, om_prog *p)
 		return unknown(r, strategy);
 	if (way && r->request->parallel_safe && !way->parallel_safe)
 		return om_fail(r->session, OM_USAGE, "pack: %s cannot make parallel-safe plans", way->name);
+	if (way && r->request->npin)
+		return om_fail(r->session, OM_USAGE, "pack: %s places no value in a given arena", way->name);
 	if (r->request->parallel_safe)
 		OM_TRY(om_buffers_interference(r->session, p, b, r->scratch, &c));
 	OM_TRY(way ? share_by(r, p, b, way, &c) : pack(r, p, b, &c));

@@ -47,6 +47,12 @@ typedef struct om_io_rule {
 	om_io where;             /* its memory */
 } om_io_rule;
 
+/* The arena of one value, and of all that share memory with it. */
+typedef struct om_pin {
+	const char *value;       /* the name of a value of the planned program */
+	const char *arena;       /* the name of an arena of the request */
+} om_pin;
+
 /* The requirements on a plan.  Allocated by the caller, initialized by OM_PLAN_REQUEST(); handed to
  * passes by om_host_request(). */
 typedef struct om_plan_request {
@@ -72,6 +78,8 @@ typedef struct om_plan_request {
 				    trade work for memory aim at it; om_plan_limits() checks it */
 	uint64_t search_nodes;   /* limit of each search that compares decisions by the size of their arenas, for callers
 				    that plan many programs; the default finds smaller arenas; 0: the default */
+	const om_pin *pin;       /* values whose arena is given, of different names */
+	uint32_t npin;           /* how many */
 } om_plan_request;
 
 /* A request with these fields; the others are those of the default request. */

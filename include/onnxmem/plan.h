@@ -184,6 +184,20 @@ typedef struct om_plan_memory {
 /* The memory that a run takes by `plan`, which is of `p`. */
 OM_API om_plan_memory om_plan_memory_of(const om_prog *p, const om_plan *plan);
 
+/* Bytes of a memory that the ops of a run read and write. */
+typedef struct om_traffic {
+	uint64_t read;           /* UINT64_MAX if it is larger */
+	uint64_t written;        /* the same */
+} om_traffic;
+
+/* Memories other than arenas: weights, that of the caller, and values outside of the plan. */
+enum { OM_TRAFFIC_WEIGHTS, OM_TRAFFIC_CALLER, OM_TRAFFIC_UNPLANNED, OM_TRAFFIC_OTHERS };
+
+/* Count what the ops of a run read and write: to[k] for arena k of the plan, to[plan->narena + OM_TRAFFIC_...] for the
+ * other memories.  An op reads each of its inputs and writes each of its outputs once, whole, and its scratch once each
+ * way; bodies count once per iteration where the number is known, else once. */
+OM_API void om_plan_traffic(const om_prog *p, const om_plan *plan, om_traffic *to);
+
 /* OM_BUDGET if an arena of the plan is larger than its limit or if, unless 0, all arenas together are larger than
  * `arenas`, or the memory of the run is larger than `total`.  The message names the step and the op, and what is
  * live there. */

@@ -39,23 +39,6 @@ warm_value(struct access_bytes *w, const om_value *v, uint64_t iterations)
 		warm(w, w->b->of_value[v->id], bytes, iterations);
 }
 
-/* How often the bodies run if that is known before the run; else 1. */
-static uint64_t
-trip_count(const om_op *op)
-{
-	const om_control control = op->opdef ? op->opdef->control : OM_PLAIN;
-	const om_tensor *trips = control == OM_LOOP && op->in[0] ? op->in[0]->data : NULL;
-
-	if (control == OM_SCAN) {
-		const int64_t n = om_trip_count(op);
-		return n < 0 ? 1 : (uint64_t)n;
-	}
-	if (!trips || !trips->data || trips->type != OM_INT64)
-		return 1;
-	const int64_t n = *(const int64_t *)trips->data;
-	return n > 0 ? (uint64_t)n : 0;
-}
-
 static bool
 is_view(const struct access_bytes *w, const om_value *v)
 {
@@ -89,7 +72,7 @@ warm_block(struct access_bytes *w, const om_block *b, uint64_t iterations)
 		if (w->b->of_op[op->id] != NONE)
 			warm(w, w->b->of_op[op->id], times(2, w->b->buf[w->b->of_op[op->id]].bytes), iterations);
 		for (uint32_t k = 0; k < op->nbody; k++) {
-			const uint64_t more = times(iterations, trip_count(op));
+			const uint64_t more = times(iterations, om_op_iterations(op));
 			for (uint32_t i = 0; i < op->body[k]->nparam; i++)
 				warm_value(w, op->body[k]->param[i], more);
 			warm_block(w, op->body[k], more);

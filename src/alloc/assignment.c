@@ -28,6 +28,10 @@ om_plan_request_copy(const om_plan_request *r, om_arena *mem)
 	to->io_rule = rule;
 	for (uint32_t k = 0; k < r->nio_rule; k++)
 		rule[k].name = om_strdup(mem, rule[k].name);
+	om_pin *pin = om_memdup(mem, r->pin, r->npin * sizeof *pin);
+	to->pin = pin;
+	for (uint32_t k = 0; k < r->npin; k++)
+		pin[k] = (om_pin){om_strdup(mem, pin[k].value), om_strdup(mem, pin[k].arena)};
 	return to;
 }
 

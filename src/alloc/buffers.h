@@ -12,6 +12,13 @@ const char *om_value_unplanned(const om_prog *p, const om_value *v);
  * Accesses in a body count once per iteration if the trip count is known. */
 void om_buffers_count_accesses(const om_prog *p, const om_buffers *b);
 
+/* How often the bodies of an op run, if that is known before the run, or what a Loop runs at most; else 1. */
+uint64_t om_op_iterations(const om_op *op);
+
+/* Set om_buffer.fixed_pool of the buffers of values that the request pins to an arena.  OM_USAGE if there is no such arena
+ * or value, if the value is in no buffer, or if values of one buffer are pinned to two arenas. */
+om_status om_buffers_pin(om_session *s, const om_prog *p, const om_buffers *b, const om_plan_request *r, om_arena *mem);
+
 /* The pairs of buffers that interfere in some order.  See partial_order_interference.c for the cost; OM_MEMORY if that is too high. All parts
  * are allocated from `mem`. */
 om_status om_buffers_interference(om_session *s, const om_prog *p, const om_buffers *b, om_arena *mem,

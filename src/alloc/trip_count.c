@@ -1,6 +1,7 @@
 /* The trip count of a loop, if it is known before the run. */
 #include <config.h>
 
+#include "alloc/buffers.h"
 #include "ir/query.h"
 #include "opdef/op_context.h"
 #include "onnxmem/opdef.h"
@@ -48,6 +49,22 @@ scan_rounds(const om_op *op)
 	if (s->rank < 1 || !om_axis(n ? axes[0] : 0, s->rank, &axis))
 		return -1;
 	return s->dim[axis] >= 0 ? s->dim[axis] : -1;
+}
+
+uint64_t
+om_op_iterations(const om_op *op)
+{
+	const om_control control = op->opdef ? op->opdef->control : OM_PLAIN;
+	const om_tensor *trips = control == OM_LOOP && op->in[0] ? op->in[0]->data : NULL;
+
+	if (control == OM_SCAN) {
+		const int64_t n = om_trip_count(op);
+		return n < 0 ? 1 : (uint64_t)n;
+	}
+	if (!trips || !trips->data || trips->type != OM_INT64)
+		return 1;
+	const int64_t n = *(const int64_t *)trips->data;
+	return n > 0 ? (uint64_t)n : 0;
 }
 
 int64_t

@@ -26,6 +26,7 @@ static const om_opt pass_opts[] = {
 		"                            `arena`, the arenas alone [total]"},
 	{"arena", "NAME=SIZE[,...]", "an arena, fastest first; also align=N, device=cpu; the last may\n"
 		"                            have no size; repeatable"},
+	{"pin", "TENSOR=ARENA", "place a tensor, and what shares memory with it, in this arena; repeatable"},
 	OM_CLI_OP_RULES,
 	{0}
 };

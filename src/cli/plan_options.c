@@ -207,6 +207,34 @@ want_arenas(om_cli *c)
 	return OM_OK;
 }
 
+/* TENSOR=ARENA.  Names may contain =: the last one is the separator. */
+static om_status
+read_pin(om_cli *c, const char *text, om_pin *pin, uint32_t *n)
+{
+	const char *equals = strrchr(text, '=');
+
+	if (!equals || equals == text || !equals[1])
+		return om_fail(c->session, OM_USAGE, "option --pin requires TENSOR=ARENA, not %s", text);
+	pin[*n] = (om_pin){om_strndup(c->mem, text, (size_t)(equals - text)), equals + 1};
+	for (uint32_t k = 0; k < *n; k++)
+		if (strcmp(pin[k].value, pin[*n].value) == 0)
+			return om_fail(c->session, OM_USAGE, "--pin %s: %s is pinned twice", text, pin[k].value);
+	++*n;
+	return OM_OK;
+}
+
+static om_status
+want_pins(om_cli *c)
+{
+	om_pin *pin = OM_NEWN(c->mem, om_pin, c->nset + 1);
+	const char *text;
+
+	for (size_t at = 0; (text = om_cli_next(c, "pin", &at));)
+		OM_TRY(read_pin(c, text, pin, &c->request.npin));
+	c->request.pin = pin;
+	return OM_OK;
+}
+
 om_status
 om_cli_plan_request(om_cli *c)
 {
@@ -214,13 +242,15 @@ om_cli_plan_request(om_cli *c)
 	c->request.ranged = c->nrange > 0;
 	OM_TRY(want_io(c));
 	OM_TRY(want_budget(c));
+	OM_TRY(want_pins(c));
 	return want_arenas(c);
 }
 
 bool
 om_cli_plan_options(const om_cli *c)
 {
-	static const char *const names[] = {"passes", "target", "precise", "align", "budget", "budget-of", "io", "arena", "parallel-safe"};
+	static const char *const names[] = {"passes", "target", "precise", "align", "budget", "budget-of", "io", "arena", "pin", "op", "op-rules",
+		"parallel-safe"};
 
 	for (size_t k = 0; k < c->nset; k++)
 		if (c->set[k].opt->flag)

@@ -133,6 +133,25 @@ arenas(const om_plan *plan, om_arena *mem)
 	return all;
 }
 
+/* What a run reads from each memory, and writes to it. */
+static json_t *
+traffic(const om_report *r, om_arena *mem)
+{
+	static const char *const others[] = {[OM_TRAFFIC_WEIGHTS] = "weights", [OM_TRAFFIC_CALLER] = "caller",
+		[OM_TRAFFIC_UNPLANNED] = "unplanned"};
+	const om_plan *plan = r->prog->plan;
+	json_t *all = json_array();
+
+	for (uint32_t k = 0; k < plan->narena + OM_TRAFFIC_OTHERS; k++) {
+		const om_traffic *t = &r->traffic[k];
+		const char *what = k < plan->narena ? "arena" : "memory";
+		json_t *name = k < plan->narena ? om_json_text(mem, plan->arena[k].name) : json_string(others[k - plan->narena]);
+		json_array_append_new(all, json_pack("{s:o,s:o,s:o}", what, name, "read_bytes", number(t->read),
+			"written_bytes", number(t->written)));
+	}
+	return all;
+}
+
 static json_t *
 strategies(const om_report *r)
 {
@@ -263,6 +282,7 @@ om_report_json(const om_report *r, om_session *s, FILE *to)
 	json_t *formulas = om_json_formulas(r, mem);
 	if (formulas)
 		json_object_set_new(o, "formulas", formulas);
+	json_object_set_new(o, "traffic", traffic(r, mem));
 	json_object_set_new(o, "peak", peak(r, mem));
 	if (r->rematerialized)
 		json_object_set_new(o, "rematerialized", json_pack("{s:o,s:f,s:f}", "ops", number(r->rematerialized),

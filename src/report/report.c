@@ -515,6 +515,8 @@ om_report_new(om_prog *p, const char *path, om_arena *mem)
 	r->status = OM_PACK_OPTIMAL;
 	r->parallel_safe = p->plan->parallel_safe;
 	r->base = OM_NEWN(mem, uint64_t, p->plan->narena);
+	r->traffic = OM_NEWN(mem, om_traffic, p->plan->narena + OM_TRAFFIC_OTHERS);
+	om_plan_traffic(p, p->plan, r->traffic);
 	sum_arenas(r, p->plan);
 	r->original_order_bytes = peak_live(p, s->original ? s->original : s, mem, is_callers);
 	count_memory(r, p, mem);

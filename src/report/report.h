@@ -95,6 +95,7 @@ struct om_report {
 	uint64_t scratch_bytes;  /* the largest scratch of an operator; in the arena */
 	uint64_t naive_bytes, original_order_bytes, arena_bytes, lower_bound_bytes;
 	uint64_t order_bound_bytes; /* that of the only arena; 0: not known */
+	om_traffic *traffic;     /* as om_plan_traffic() */
 	uint64_t *base;          /* by arena: its start if the arenas are stacked */
 	om_pack_status status;   /* of all arenas */
 	const char *status_text; /* of all arenas: see om_plan_arena_status() */

@@ -197,6 +197,33 @@ sizes(const om_report *r, FILE *to, om_arena *mem)
 		: "all of these");
 }
 
+static void
+traffic_line(FILE *to, const char *what, const om_traffic *t)
+{
+	char read[32], written[32];
+
+	if (t->read || t->written)
+		fprintf(to, "  %-20s %14" PRIu64 "  %10s read, %" PRIu64 " (%s) written\n", what, t->read, om_bytes_text(t->read, read),
+			t->written, om_bytes_text(t->written, written));
+}
+
+/* Of each memory, if there are several arenas. */
+static void
+traffic(const om_report *r, FILE *to, om_arena *mem)
+{
+	static const char *const others[] = {[OM_TRAFFIC_WEIGHTS] = "weights", [OM_TRAFFIC_CALLER] = "inputs and outputs",
+		[OM_TRAFFIC_UNPLANNED] = "outside of the plan"};
+	const om_plan *plan = r->prog->plan;
+
+	if (plan->narena < 2)
+		return;
+	fputs("\ntraffic of a run:\n", to);
+	for (uint32_t k = 0; k < plan->narena; k++)
+		traffic_line(to, om_clean_text(mem, plan->arena[k].name), &r->traffic[k]);
+	for (uint32_t k = 0; k < OM_TRAFFIC_OTHERS; k++)
+		traffic_line(to, others[k], &r->traffic[plan->narena + k]);
+}
+
 /* What ended early, and how to let it go on. */
 static void
 limits(const om_prog *p, FILE *to, om_arena *mem)
@@ -338,6 +365,7 @@ om_report_text(const om_report *r, FILE *to)
 	sizes(r, to, mem);
 	om_report_formulas(r, mem, to);
 	limits(r->prog, to, mem);
+	traffic(r, to, mem);
 	peak(r, to, mem);
 	moving(r, to, mem);
 	phases(r, to, mem);

@@ -32,3 +32,38 @@ om plan "$models/digits.onnx" mixed.onnx --arena dtcm=512,align=16 --arena dram
 om verify mixed.onnx
 om plan "$models/digits.onnx" wide.onnx --arena dtcm=64K,align=16 --align 32
 om verify wide.onnx
+
+# Tensors in given arenas, with what shares memory with them.
+om report "$models/digits.onnx" --arena sram=4K --arena dram --pin c3=sram --pin c1=dram --csv -
+om report "$models/digits.onnx" --arena sram=2K --arena dram=9K --pin small=sram --pin c2=sram --csv -
+om report "$models/digits.onnx" --arena sram=1K --arena dram --pin c3=sram
+om plan "$models/digits.onnx" pinned.onnx --arena sram=4K --arena dram=2K --pin r2=dram
+om verify pinned.onnx
+om run pinned.onnx --fill deterministic --poison --expect expected
+om report "$models/digits.onnx" --pin c3=arena | grep 'arena  '
+om report "$models/loop.onnx" --default-dim 2 --arena sram=4K --arena dram --pin c3=dram
+for wrong in c3=x x=sram picture=sram w1=dram c3 =x c3=; do
+	om report "$models/digits.onnx" --arena sram=4K --arena dram --pin $wrong
+done
+om report "$models/digits.onnx" --arena sram=4K --arena dram --pin c1=sram --pin r1=dram
+om report "$models/digits.onnx" --arena sram=4K --arena dram --pin c1=sram --pin c1=sram
+om report "$models/digits.onnx" --arena sram=4K --passes pack=pool-exact --pin c1=sram
+
+# What a run reads and writes: views and parts of a Concat move nothing, a body counts once per iteration.
+cat >moves.ir <<'END'
+program "moves" ir 8 opset 14
+^main(%x: float32[16]) {
+	%a = Neg(%x)
+	%b = Exp(%x)
+	%c = Concat(%a, %b) {axis = 0}
+	%s = const int64[2] {4, 8}
+	%v = Reshape(%c, %s)
+	%y = MatMul(%v, %w)
+	%w = const float32[8,2] {1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8}
+	ret %y
+}
+END
+sed -i '/%w = const/{h;d}; /%s = const/{p;s/.*/	%w = const float32[8,2] {1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8}/}' moves.ir
+om report moves.ir --json - --align 1 | sed -n '/"traffic"/,/]/p'
+om report moves.ir --json - --align 1 --passes inline,shapes,fold,prune,liveness,pack | sed -n '/"traffic"/,/]/p'
+om report "$models/loop.onnx" --default-dim 2 --json - | sed -n '/"traffic"/,/]/p'
