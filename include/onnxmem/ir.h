@@ -141,6 +141,9 @@ struct om_attr {
 /* The phase of a training step that an op belongs to.  For reports only: no decision depends on it. */
 typedef enum om_phase { OM_NO_PHASE, OM_FORWARD, OM_BACKWARD, OM_UPDATE } om_phase;
 
+/* om_op.node of an op that a pass created, or that comes from the body of a function. */
+#define OM_NO_NODE UINT32_MAX
+
 /* A node of the graph, or of a body. */
 struct om_op {
 	const om_opdef *opdef;       /* NULL: an unknown operator, or a call that no operator definition
@@ -167,6 +170,8 @@ struct om_op {
 	om_op *prev, *next;      /* in its block; NULL at the ends */
 	uint32_t id;             /* dense in order of creation */
 	uint32_t index;          /* position in its block.  Valid after om_timeline() */
+	uint32_t node;           /* index among the nodes of the graph or body in the file; OM_NO_NODE: none of
+				    them is this op */
 	uint32_t step, end;      /* see om_timeline() */
 	bool is_folded;          /* all outputs are constants: nothing to do at run time */
 	const void *origin;      /* its NodeProto; NULL if created by a pass */

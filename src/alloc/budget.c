@@ -97,10 +97,13 @@ list_text(const om_plan *plan, struct items *all)
 	return text;
 }
 
+/* A step that is left out has a larger or equal sum in the next one of the run. */
 static const char *
-where_text(const om_prog *p, uint32_t step, om_arena *mem)
+where_text(const om_prog *p, uint32_t bound_step, om_arena *mem)
 {
-	const om_op *op = om_op_at_step(p, step);
+	const om_run_steps steps = om_run_steps_new(p, mem);
+	const uint32_t step = om_run_steps_of(&steps, bound_step);
+	const om_op *op = step < steps.n ? om_op_at_step(p, steps.at[step]) : NULL;
 
 	if (!op)
 		return om_printf(mem, "at step %" PRIu32 ", at the end of the graph", step);

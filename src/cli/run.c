@@ -206,13 +206,11 @@ name_json(om_arena *mem, const char *name)
 	return json_string(clean);
 }
 
-/* Live bytes of the arenas by step; NULL if the plan was not used. */
-static const uint64_t *
-in_use(om_cli *c, const struct run *r)
+/* The report of the plan; NULL if it was not used. */
+static const om_report *
+report_of(om_cli *c, const struct run *r)
 {
-	if (r->options.no_reuse)
-		return NULL;
-	return om_report_in_use(om_report_new(c->prog, c->arg[0], c->mem), c->mem);
+	return r->options.no_reuse ? NULL : om_report_new(c->prog, c->arg[0], c->mem);
 }
 
 /* Trace viewers draw a counter as a curve above the ops. */
@@ -261,7 +259,8 @@ write_profile(om_cli *c, FILE *to, const void *arg)
 {
 	const struct run *r = arg;
 	const double runs = (double)om_exec_get_stats(r->exec)->runs;
-	const uint64_t *by = in_use(c, r);
+	const om_report *plan = report_of(c, r);
+	const uint64_t *by = plan ? om_report_in_use(plan, c->mem) : NULL;
 	json_t *events = json_array();
 	double at = 0;
 	const uint32_t n = om_exec_get_stats(r->exec)->nop;
@@ -269,7 +268,7 @@ write_profile(om_cli *c, FILE *to, const void *arg)
 	for (uint32_t k = 0; k < n; k++) {
 		const double us = p[k].ms * 1e3 / runs;
 		const om_cost cost = om_op_cost(p[k].op);
-		add_counter(events, by, p[k].op->step, at);
+		add_counter(events, by, plan ? om_report_steps(plan, p[k].op).first : 0, at);
 		json_array_append_new(events, json_pack(
 			"{s:o, s:s, s:s, s:f, s:f, s:i, s:i, s:{s:I, s:s, s:s, s:f, s:f, s:f, s:o, s:o, s:o}}",
 			"name", name_json(c->mem, om_op_label(p[k].op)), "cat", p[k].op->type, "ph", "X", "ts", at, "dur", us,
@@ -279,7 +278,7 @@ write_profile(om_cli *c, FILE *to, const void *arg)
 			"attributes", attributes_json(p[k].op)));
 		at += p[k].op->nbody ? 0 : us;
 	}
-	add_counter(events, by, c->prog->nstep, at);
+	add_counter(events, by, plan ? plan->steps : 0, at);
 	return write_json(c, to, json_pack("{s:s, s:o}", "displayTimeUnit", "ms", "traceEvents", events));
 }
 

@@ -257,6 +257,7 @@ om_op_new(om_prog *p, const char *domain, const char *type, int version, uint32_
 	op->use = OM_NEWN(p->mem, om_use, nin);
 	op->out = OM_NEWN(p->mem, om_value *, nout);
 	op->id = p->nop++;
+	op->node = OM_NO_NODE;
 	return op;
 }
 

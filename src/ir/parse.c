@@ -328,6 +328,7 @@ read_op(struct om_reader *r, om_block *b, struct scope *s, const struct outputs 
 		om_op_set_in(op, k, in.v[k]);
 	for (uint32_t k = 0; k < op->nout; k++)
 		om_op_set_out(op, k, o->v[k]);
+	op->node = b->nop;
 	om_op_append(b, op);
 	for (bool more = om_text_eat(r, "{"); more; more = !om_text_eat(r, "}")) {
 		om_attr a = {.name = NULL};

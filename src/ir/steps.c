@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "ir/live_interval.h"
 #include "ir/steps.h"
 
 static const om_op *
@@ -27,6 +28,77 @@ om_op_at_step(const om_prog *p, uint32_t step)
 {
 	return op_at(p->first, step);
 }
+
+/* ---- Steps of a run. ---- */
+
+static void
+hide_folded(const om_block *b, bool *is_hidden)
+{
+	for (const om_op *op = b->first; op; op = op->next) {
+		for (uint32_t t = op->step; op->is_folded && t <= op->end; t++)
+			is_hidden[t] = true;
+		for (uint32_t k = 0; k < op->nbody && !op->is_folded; k++)
+			hide_folded(op->body[k], is_hidden);
+	}
+}
+
+static void
+number(om_run_steps *s, const bool *is_hidden)
+{
+	s->n = 0;
+	for (uint32_t t = 0; t < s->nstep; t++) {
+		s->before[t] = s->n;
+		s->at[s->n] = t;
+		s->n += !is_hidden[t];
+	}
+	s->before[s->nstep] = s->n;
+}
+
+/* Keep the last step of a range that has no other step of the run.  Returns whether there is one. */
+static bool
+keep_ranges(const om_run_steps *s, const om_plan *plan, bool *is_hidden)
+{
+	bool any = false;
+	om_steps r;
+
+	for (uint32_t k = 0; k < plan->nplace; k++)
+		for (uint32_t i = 0; plan->place[k].where == OM_IN_ARENA && om_live_interval_range(&plan->place[k].live, i, &r); i++)
+			if (r.last < s->nstep && s->before[r.first] == s->before[r.last + 1]) {
+				is_hidden[r.last] = false;
+				any = true;
+			}
+	return any;
+}
+
+om_run_steps
+om_run_steps_new(const om_prog *p, om_arena *mem)
+{
+	om_run_steps s = {.nstep = p->nstep, .before = OM_NEWN(mem, uint32_t, (size_t)p->nstep + 1),
+		.at = OM_NEWN(mem, uint32_t, p->nstep)};
+	bool *is_hidden = OM_NEWN(mem, bool, p->nstep);
+
+	hide_folded(p->first, is_hidden);
+	number(&s, is_hidden);
+	if (p->plan && keep_ranges(&s, p->plan, is_hidden))
+		number(&s, is_hidden);
+	return s;
+}
+
+uint32_t
+om_run_steps_of(const om_run_steps *s, uint32_t step)
+{
+	return s->before[step < s->nstep ? step : s->nstep];
+}
+
+om_steps
+om_run_steps_range(const om_run_steps *s, om_steps range)
+{
+	const uint32_t first = s->before[range.first], end = s->before[range.last + 1];
+
+	return (om_steps){first, end > first ? end - 1 : first};
+}
+
+/* ---- Labels. ---- */
 
 const char *
 om_op_label(const om_op *op)

@@ -566,7 +566,7 @@ read_nodes(struct import *im, struct scope *sc, size_t n, Onnx__NodeProto *const
 	for (size_t k = 0; k < n; k++) {
 		sc->node[k].proto = proto[k];
 		OM_TRY(read_node(im, sc, &sc->node[k]));
-		sc->node[k].op->index = (uint32_t)k;
+		sc->node[k].op->index = sc->node[k].op->node = (uint32_t)k;
 	}
 	for (size_t k = 0; k < n; k++)
 		OM_TRY(resolve_node(im, sc, &sc->node[k]));

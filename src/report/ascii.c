@@ -12,11 +12,20 @@ enum { COLUMNS = 72, ROWS = 16 };
 
 static const char alphabet[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 
-/* The lower limit of column `k` of `n`. */
+/* The lower limit of row `k` of `n`. */
 static uint64_t
 edge(uint64_t k, uint64_t n, uint64_t whole)
 {
 	return k * whole / n;
+}
+
+/* Is a step of the box in column `k` of `n`?  A column is a part of a step, or one or several steps. */
+static bool
+is_in_column(const om_box *x, uint64_t k, uint64_t n, om_interval all)
+{
+	const uint64_t steps = all.upper - all.lower, first = k * steps / n, end = ((k + 1) * steps + n - 1) / n;
+
+	return all.lower + first <= x->last && x->first < all.lower + end;
 }
 
 /* The steps at which any box is live. */
@@ -34,8 +43,6 @@ static void
 draw_box(const om_report *r, const om_box *x, char letter, om_interval all, uint32_t columns,
 	char grid[ROWS][COLUMNS + 1])
 {
-	const uint32_t n = all.upper - all.lower;
-
 	for (uint32_t row = 0; row < ROWS; row++) {
 		const uint64_t low = edge(row, ROWS, r->arena_bytes), high = edge(row + 1, ROWS, r->arena_bytes);
 		const uint64_t middle = low + (high - low) / 2;
@@ -43,7 +50,7 @@ draw_box(const om_report *r, const om_box *x, char letter, om_interval all, uint
 		if (middle < from || middle >= from + x->bytes)
 			continue;
 		for (uint32_t k = 0; k < columns; k++)
-			if (all.lower + edge(k, columns, n) <= x->last && x->first < all.lower + edge(k + 1, columns, n))
+			if (is_in_column(x, k, columns, all))
 				grid[row][k] = letter;
 	}
 }
@@ -87,7 +94,7 @@ om_report_ascii(const om_report *r, FILE *to)
 	fprintf(to, "%10s +", "0 B");
 	for (uint32_t k = 0; k < columns; k++)
 		putc('-', to);
-	fprintf(to, "\n%10s  steps %" PRIu32 " to %" PRIu32 "\n\n", "", all.lower, all.upper - 1);
+	fprintf(to, "\n%10s  steps %" PRIu32 " to %" PRIu32 " of %" PRIu32 "\n\n", "", all.lower, all.upper - 1, r->steps);
 	legend(r, to, mem);
 	om_arena_free(mem);
 }

@@ -85,17 +85,18 @@ lives(const om_report *r)
 /* ---- Ops. ---- */
 
 static void
-add_ops(const om_block *b, om_arena *mem, json_t *ops, json_t *bands)
+add_ops(const om_report *r, const om_block *b, om_arena *mem, json_t *ops, json_t *bands)
 {
 	for (const om_op *op = b->first; op; op = op->next) {
 		if (op->is_folded)
 			continue;
-		json_t *one = json_pack("[i, i, o, o]", (int)op->step, (int)op->end, om_json_text(mem, op->type), om_json_text(mem, op->name));
+		const om_steps steps = om_report_steps(r, op);
+		json_t *one = json_pack("[i, i, o, o]", (int)steps.first, (int)steps.last, om_json_text(mem, op->type), om_json_text(mem, op->name));
 		if (op->nbody)
 			json_array_append(bands, one);
 		json_array_append_new(ops, one);
 		for (uint32_t k = 0; k < op->nbody; k++)
-			add_ops(op->body[k], mem, ops, bands);
+			add_ops(r, op->body[k], mem, ops, bands);
 	}
 }
 
@@ -195,7 +196,7 @@ all_of(const om_report *r, om_arena *mem)
 {
 	json_t *ops = json_array(), *bands = json_array();
 
-	add_ops(r->prog->first, mem, ops, bands);
+	add_ops(r, r->prog->first, mem, ops, bands);
 	return json_pack("{s:o, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"model", om_json_text(mem, r->model), "about", about(r, mem), "steps", (int)r->steps,
 		"align", (json_int_t)r->prog->plan->align, "arena_bytes", (json_int_t)r->arena_bytes,

@@ -161,11 +161,12 @@ loop_of(const om_prog *p, const om_plan_multi_view *v)
 
 /* The part of the loop's steps for iteration `k` in which the value is live. */
 static void
-span(const struct loop *l, const om_box *x, uint32_t k, om_loop_view *out)
+span(const om_report *r, const struct loop *l, const om_box *x, uint32_t k, om_loop_view *out)
 {
-	const double begin = l->op->step, width = l->op->end + 1 - begin;
-	const double from = x->first > l->op->step ? x->first - begin : 0;
-	const double to = x->last < l->op->end ? x->last + 1 - begin : width;
+	const om_steps steps = om_report_steps(r, l->op);
+	const double begin = steps.first, width = steps.last + 1 - begin;
+	const double from = x->first > steps.first ? x->first - begin : 0;
+	const double to = x->last < steps.last ? x->last + 1 - begin : width;
 
 	out->from = begin + (k + from / width) / l->iterations * width;
 	out->to = begin + (k + to / width) / l->iterations * width;
@@ -193,7 +194,7 @@ add_views(const struct view_context *t, om_box *x)
 		if ((each > 1 && i >= (uint64_t)known) || !locate(t, v, i, iterations, inside, &one))
 			continue;
 		if (!v->is_output)
-			span(l, x, k, &one);
+			span(t->r, l, x, k, &one);
 		one.when = iterations_text(t->mem, v, i, iterations, known);
 		OM_PUSH(t->mem, x->view, n, cap, one);
 	}
@@ -210,8 +211,9 @@ add_visitors(struct view_context *t)
 	r->visitor = OM_NEWN(t->mem, om_box, p->nvalue);
 	for (uint32_t k = 0; k < p->nvalue; k++) {
 		const om_placement *at = &p->plan->place[k];
+		const om_steps steps = om_run_steps_range(&r->run, (om_steps){at->live.first, at->live.last});
 		om_box x = {.name = p->values[k]->name, .kind = OM_BOX_VIEW, .bytes = om_value_bytes(p->values[k]),
-			.first = at->live.first, .last = at->live.last, .buffer = UINT32_MAX, .value = p->values[k]};
+			.first = steps.first, .last = steps.last, .buffer = UINT32_MAX, .value = p->values[k]};
 		if (at->where != OM_EXTERNAL && at->where != OM_WEIGHT)
 			continue;
 		add_views(t, &x);

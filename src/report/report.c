@@ -231,11 +231,13 @@ add_values(om_report *r, const om_prog *p, om_arena *mem)
 	for (uint32_t k = 0; k < plan->nplace; k++) {
 		const om_placement *at = &plan->place[k];
 		om_steps range;
-		for (uint32_t i = 0; at->where == OM_IN_ARENA && om_live_interval_range(&at->live, i, &range); i++)
+		for (uint32_t i = 0; at->where == OM_IN_ARENA && om_live_interval_range(&at->live, i, &range); i++) {
+			range = om_run_steps_range(&r->run, range);
 			r->box[r->nbox++] = (om_box){.name = p->values[k]->name, .kind = kind_of(alias[k]), .arena = at->arena,
 				.offset = at->offset, .bytes = at->bytes, .first = range.first, .last = range.last,
 				.is_later = i > 0, .buffer = buffer[root_of(plan, alias, k)], .value = p->values[k],
 				.source = alias[k] ? p->values[alias[k]->source] : NULL};
+		}
 	}
 }
 
@@ -258,10 +260,11 @@ add_scratch(om_report *r, const om_prog *p, om_arena *mem)
 	for (uint32_t k = 0; k < p->plan->nscratch; k++) {
 		const om_scratch *s = &p->plan->scratch[k];
 		const om_op *op = of[s->op];
+		const om_steps steps = om_report_steps(r, op);
 		r->scratch_bytes = s->bytes > r->scratch_bytes ? s->bytes : r->scratch_bytes;
 		const char *name = om_printf(mem, "scratch of %s", *op->name ? op->name : op->type);
 		r->box[r->nbox++] = (om_box){.name = name, .kind = OM_BOX_SCRATCH, .arena = s->arena, .offset = s->offset,
-			.bytes = s->bytes, .first = op->step, .last = op->end, .buffer = r->nbuffer, .op = op};
+			.bytes = s->bytes, .first = steps.first, .last = steps.last, .buffer = r->nbuffer, .op = op};
 		r->buffer[r->nbuffer++] = (om_report_buffer){.name = name, .arena = s->arena,
 			.offset = s->offset, .bytes = s->bytes};
 	}
@@ -391,17 +394,18 @@ find_peak_step(const om_report *r, om_arena *mem)
 static void
 add_phase(om_report *r, const uint64_t *by, const om_op *op)
 {
+	const om_steps steps = om_report_steps(r, op);
 	uint32_t k = 0;
 
 	while (k < r->nphase && r->phase[k].phase != op->phase)
 		k++;
 	om_report_phase *to = &r->phase[k];
 	if (k == r->nphase) {
-		*to = (om_report_phase){.phase = op->phase, .step = op->step, .op = op, .bytes = by[op->step]};
+		*to = (om_report_phase){.phase = op->phase, .step = steps.first, .op = op, .bytes = by[steps.first]};
 		r->nphase++;
 	}
 	to->ops++;
-	for (uint32_t step = op->step; step <= op->end; step++)
+	for (uint32_t step = steps.first; step <= steps.last; step++)
 		if (by[step] > to->bytes) {
 			to->bytes = by[step];
 			to->step = step;
@@ -453,7 +457,7 @@ find_peak(om_report *r, const om_prog *p, om_arena *mem)
 	}
 	if (p->plan->narena > 1)
 		r->peak_step = find_peak_step(r, mem);
-	r->peak_op = om_op_at_step(p, r->peak_step);
+	r->peak_op = om_report_op(r, r->peak_step);
 	r->live = OM_NEWN(mem, om_report_live, r->nbuffer);
 	for (uint32_t k = 0; k < r->nbuffer; k++) {
 		const uint64_t bytes = bytes_at(&r->buffer[k], r->peak_step);
@@ -462,6 +466,22 @@ find_peak(om_report *r, const om_prog *p, om_arena *mem)
 	}
 	qsort(r->live, r->nlive, sizeof *r->live, compare_bytes);
 }
+
+/* ---- Steps. ---- */
+
+om_steps
+om_report_steps(const om_report *r, const om_op *op)
+{
+	return om_run_steps_range(&r->run, (om_steps){op->step, op->end});
+}
+
+const om_op *
+om_report_op(const om_report *r, uint32_t step)
+{
+	return step < r->steps ? om_op_at_step(r->prog, r->run.at[step]) : NULL;
+}
+
+/* ---- All. ---- */
 
 double
 om_report_gap(uint64_t bytes, uint64_t bound)
@@ -496,7 +516,7 @@ sum_arenas(om_report *r, const om_plan *plan)
 	r->status_text = om_plan_arena_status(&(om_plan_arena){.bytes = r->arena_bytes, .order_bound = r->order_bound_bytes,
 		.status = r->status});
 	if (plan->narena)
-		r->peak_step = plan->arena[0].bound_step;
+		r->peak_step = om_run_steps_of(&r->run, plan->arena[0].bound_step);
 	r->gap = om_report_gap(r->arena_bytes, r->lower_bound_bytes);
 }
 
@@ -511,7 +531,8 @@ om_report_new(om_prog *p, const char *path, om_arena *mem)
 	om_timeline(p);
 	r->prog = p;
 	r->model = slash ? slash + 1 : path;
-	r->steps = p->nstep;
+	r->run = om_run_steps_new(p, mem);
+	r->steps = r->run.n;
 	r->status = OM_PACK_OPTIMAL;
 	r->parallel_safe = p->plan->parallel_safe;
 	r->base = OM_NEWN(mem, uint64_t, p->plan->narena);

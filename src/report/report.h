@@ -1,12 +1,14 @@
 /* Reports of a plan: one struct of numbers, several output formats.
  *
- * Everything is derived from the program and its plan; nothing is packed again.
+ * Everything is derived from the program and its plan; nothing is packed again.  All steps of a report are those of
+ * a run (om_run_steps): ops that are folded have none.
  */
 #ifndef OM_REPORT_H
 #define OM_REPORT_H
 
 #include <stdio.h>
 
+#include "ir/steps.h"
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
 
@@ -101,7 +103,8 @@ struct om_report {
 	const char *status_text; /* of all arenas: see om_plan_arena_status() */
 	bool is_limited;         /* a search of the packing ended at its limit */
 	double gap;              /* arena over bound, minus one */
-	uint32_t steps;
+	om_run_steps run;        /* the steps of a run, and what they are in the plan */
+	uint32_t steps;          /* how many */
 
 	uint32_t peak_step;
 	const om_op *peak_op;    /* NULL: at the end of the graph */
@@ -155,6 +158,11 @@ void om_report_largest(const om_report *r, om_arena *mem, uint32_t most, FILE *t
 void om_report_formulas(const om_report *r, om_arena *mem, FILE *to);
 /* The same as macros of a C header whose names begin with `upper`; `name` has those of values, by value id. */
 void om_report_c_formulas(const om_report *r, om_arena *mem, const char *upper, const char *const *name, FILE *to);
+/* The steps of `op`: with bodies, from that in which it reads its inputs to that in which its outputs are complete. */
+om_steps om_report_steps(const om_report *r, const om_op *op);
+
+/* The op that runs in a step; NULL: results of the graph are read. */
+const om_op *om_report_op(const om_report *r, uint32_t step);
 
 /* Fill in om_box.view and om_report.visitor. */
 void om_report_loop_views(om_report *r, om_arena *mem);
