@@ -29,7 +29,7 @@ why_not(const om_report *r, om_arena *mem, const om_op *op, const om_value *v, u
 	const om_box *later = box == UINT32_MAX ? NULL : needed_later(r, r->box[box].buffer, op->end);
 
 	if (x->is_const)
-	if (x->is_const)
+		return NULL;                      /* that weights are kept need not be said */
 	if (at->where == OM_EXTERNAL)
 		return "it belongs to the caller";
 	if (at->where != OM_IN_ARENA)

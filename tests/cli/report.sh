@@ -27,3 +27,5 @@ om report "$models/loop_swap.onnx" --svg - | grep -c 'iterations 0, 2, 4'
 } >many.ir
 om report many.ir | sed -n '/^not in the arena/,/^$/p'
 om report many.ir --json - | grep -c 'data-dependent'
+# Why values have storage of their own: weights are not named, inputs are the caller's.
+"$ONNXMEM" report "$models/digits.onnx" --html - | grep -o '"not over[^"]*'
