@@ -152,6 +152,13 @@ om_status om_cli_op_rules(om_cli *c);
 /* Load `path` into c->model (unless it is text, ending in ".ir") and c->loaded, and make c->prog. */
 om_status om_cli_load(om_cli *c, const char *path);
 
+/* om_cli_load(), and read the plan in the model, or in the document `sidecar` unless that is NULL, into c->prog.  The
+ * plan is not verified. */
+om_status om_cli_stored(om_cli *c, const char *path, const char *sidecar);
+
+/* Forget the model, so that another can be loaded. */
+void om_cli_unload(om_cli *c);
+
 /* Make c->prog a new copy of the loaded program; the caller has freed or taken the previous one. */
 om_status om_cli_copy(om_cli *c);
 

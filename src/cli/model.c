@@ -68,6 +68,27 @@ om_cli_load(om_cli *c, const char *path)
 }
 
 om_status
+om_cli_stored(om_cli *c, const char *path, const char *sidecar)
+{
+	OM_TRY(om_cli_load(c, path));
+	if (!c->model)
+		return om_fail(c->session, OM_USAGE, "%s is a text file: it contains no plan", path);
+	OM_TRY(om_cli_host(c));
+	return om_host_read_plan(c->host, c->model, c->prog, sidecar, NULL);
+}
+
+void
+om_cli_unload(om_cli *c)
+{
+	om_prog_free(c->prog);
+	om_prog_free(c->loaded);
+	om_model_free(c->model);
+	c->prog = c->loaded = NULL;
+	c->model = NULL;
+	c->nran = 0;
+}
+
+om_status
 om_cli_copy(om_cli *c)
 {
 	return om_prog_bind(c->session, c->loaded, NULL, &c->prog);

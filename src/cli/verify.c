@@ -10,11 +10,7 @@
 static om_status
 check(om_cli *c)
 {
-	OM_TRY(om_cli_load(c, c->arg[0]));
-	if (!c->model)
-		return om_fail(c->session, OM_USAGE, "%s is a text file: it contains no plan", c->arg[0]);
-	OM_TRY(om_cli_host(c));
-	OM_TRY(om_host_read_plan(c->host, c->model, c->prog, om_cli_option(c, "sidecar"), NULL));
+	OM_TRY(om_cli_stored(c, c->arg[0], om_cli_option(c, "sidecar")));
 	OM_TRY(om_plan_verify(c->session, c->prog, c->prog->plan));
 	return om_cli_check_sizes(c, om_cli_option(c, "sidecar"));
 }

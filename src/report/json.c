@@ -78,6 +78,30 @@ peak(const om_report *r, om_arena *mem)
 	return at;
 }
 
+/* The values in the arenas and the scratch of ops, in the order of their first steps. */
+static json_t *
+tensors(const om_report *r, om_arena *mem)
+{
+	static const char *const store[] = {
+		[OM_BOX_OWN] = "own", [OM_BOX_INPLACE] = "inplace", [OM_BOX_VIEW] = "view", [OM_BOX_SCRATCH] = "scratch",
+	};
+	json_t *all = json_array();
+	char shape[256];
+
+	for (uint32_t k = 0; k < r->nbox; k++) {
+		const om_box *x = &r->box[k];
+		const om_op *op = x->value ? x->value->def : x->op;
+		if (x->is_later)
+			continue;
+		json_array_append_new(all, json_pack("{s:o,s:o,s:o,s:o,s:s,s:o,s:o,s:o,s:o}", "name", om_json_text(mem, x->name),
+			"op", om_json_text(mem, op ? op->type : ""), "type", json_string(!x->value ? "" : om_printf(mem, "%s%s",
+			om_dtype_text(x->value->type.elem), om_shape_text(&x->value->shape, shape, sizeof shape))),
+			"bytes", number(x->bytes), "store", store[x->kind], "arena", number(x->arena), "offset", number(x->offset),
+			"first", number(x->first), "last", number(x->value ? r->prog->plan->place[x->value->id].live.last : x->last)));
+	}
+	return all;
+}
+
 /* The peak of each phase of a training step. */
 static json_t *
 phases(const om_report *r, om_arena *mem)
@@ -256,11 +280,10 @@ set_op_rules(json_t *o, const om_prog *p, om_arena *mem)
 		json_decref(all);
 }
 
-om_status
-om_report_json(const om_report *r, om_session *s, FILE *to)
+json_t *
+om_report_object(const om_report *r, om_arena *mem)
 {
 	const om_schedule *schedule = r->prog->plan->schedule;
-	om_arena *mem = om_arena_new();
 	json_t *o = json_object();
 
 	json_object_set_new(o, "schema", json_string("onnxmem-report/1"));
@@ -294,8 +317,17 @@ om_report_json(const om_report *r, om_session *s, FILE *to)
 		json_object_set_new(o, "strategies", strategies(r));
 	if (r->nran)
 		json_object_set_new(o, "passes", passes(r));
+	json_object_set_new(o, "tensors", tensors(r, mem));
 	json_object_set_new(o, "unplanned", unplanned(r->prog, mem));
 	json_object_set_new(o, "plan_ms", json_real(round(r->plan_ms * 1000) / 1000));
+	return o;
+}
+
+om_status
+om_report_json(const om_report *r, om_session *s, FILE *to)
+{
+	om_arena *mem = om_arena_new();
+	json_t *o = om_report_object(r, mem);
 	const bool ok = json_dumpf(o, to, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) == 0 && putc('\n', to) != EOF;
 	json_decref(o);
 	om_arena_free(mem);

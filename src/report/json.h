@@ -15,4 +15,7 @@ json_t *om_json_formulas(const om_report *r, om_arena *mem);
 /* The values of the symbols of the inputs. */
 json_t *om_json_dims(const om_prog *p, om_arena *mem);
 
+/* A report as an object, "onnxmem-report/1", which the caller releases. */
+json_t *om_report_object(const om_report *r, om_arena *mem);
+
 #endif

@@ -188,6 +188,9 @@ const char *om_bytes_text(uint64_t bytes, char out[32]);
 /* Characters of UTF-8, not bytes. */
 size_t om_letters(const char *s);
 
+/* `s`, or its start and end with an ellipsis between them, in at most `most` characters. */
+const char *om_text_shorter(om_arena *mem, const char *s, size_t most);
+
 /* `s` with invalid UTF-8 and control characters replaced. */
 const char *om_clean_text(om_arena *mem, const char *s);
 

@@ -55,8 +55,8 @@ skip(const char *s, size_t n)
 }
 
 /* Shorten in the middle: the end of a name is more specific. */
-static const char *
-shorter(om_arena *mem, const char *s, size_t most)
+const char *
+om_text_shorter(om_arena *mem, const char *s, size_t most)
 {
 	const size_t n = om_letters(s), left = (most - 1) / 2, right = most - 1 - left;
 
@@ -70,7 +70,7 @@ name_text(const om_report *r, om_arena *mem, const char *name)
 	enum { BEFORE = 51 };
 
 	name = om_clean_text(mem, name);
-	return r->width > BEFORE + 8 ? shorter(mem, name, r->width - BEFORE) : name;
+	return r->width > BEFORE + 8 ? om_text_shorter(mem, name, r->width - BEFORE) : name;
 }
 
 static void
