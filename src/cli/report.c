@@ -1,6 +1,8 @@
 /* report: the memory of a model, what is live at the peak, and the quality of the plan. */
 #include <config.h>
 
+#include <inttypes.h>
+
 #include "cli/cli.h"
 #include "report/report.h"
 
@@ -65,21 +67,82 @@ wants_numbers(const om_cli *c)
 	return false;
 }
 
+/* ---- The plan. ---- */
+
+/* What a plan that was made elsewhere is not made with. */
 static om_status
-run(om_cli *c)
+check_options(om_cli *c, const char *option)
+{
+	if (om_cli_plan_options(c) || om_cli_has(c, "all-strategies"))
+		return om_fail(c->session, OM_USAGE, "option --%s shows a plan as it is: options for planning have no effect on it",
+			option);
+	return OM_OK;
+}
+
+/* Note why the plan of c->prog is not valid, if it can be shown all the same. */
+static om_status
+take_fault(om_cli *c, om_status st, const char **fault)
+{
+	if (st != OM_BADPLAN)
+		return st;
+	*fault = om_strdup(c->mem, om_message(c->session));
+	st = om_report_check(c->session, c->prog);
+	if (st == OM_BADPLAN)
+		return om_fail(c->session, OM_BADPLAN, "the plan is not valid: %s; %s", *fault, om_strdup(c->mem, om_message(c->session)));
+	return st;
+}
+
+/* The bounds in a file are not proven again, but a plan that is smaller contradicts them. */
+static om_status
+check_bounds(om_cli *c, const om_plan *plan)
+{
+	for (uint32_t k = 0; k < plan->narena; k++) {
+		const om_plan_arena *a = &plan->arena[k];
+		const uint64_t bound = a->lower_bound > a->order_bound ? a->lower_bound : a->order_bound;
+		if (bound > a->bytes)
+			return om_fail(c->session, OM_BADPLAN, "it states that no plan is below %" PRIu64 " bytes, and arena %s has %" PRIu64,
+				bound, a->name, a->bytes);
+	}
+	return OM_OK;
+}
+
+static om_status
+report_stored(om_cli *c, om_report **out)
+{
+	const char *sidecar = om_cli_option(c, "sidecar"), *fault = NULL;
+
+	OM_TRY(check_options(c, "stored"));
+	OM_TRY(om_cli_stored(c, c->arg[0], sidecar));
+	om_status st = om_plan_verify(c->session, c->prog, c->prog->plan);
+	if (st == OM_OK)
+		st = om_cli_check_sizes(c, sidecar);
+	if (st == OM_OK)
+		st = check_bounds(c, c->prog->plan);
+	OM_TRY(take_fault(c, st, &fault));
+	*out = om_report_new(c->prog, c->arg[0], c->mem);
+	(*out)->origin = sidecar ? om_printf(c->mem, "in the document %s", sidecar) : "stored in the model";
+	(*out)->fault = fault;
+	return OM_OK;
+}
+
+static om_status
+report_new(om_cli *c, om_report **out)
+{
+	OM_TRY(om_cli_plan(c, c->arg[0]));
+	*out = om_report_new(c->prog, c->arg[0], c->mem);
+	(*out)->plan_ms = c->pass_ms;
+	(*out)->ran = c->ran;
+	(*out)->nran = c->nran;
+	return om_cli_has(c, "all-strategies") ? om_cli_strategies(c, *out) : OM_OK;
+}
+
+/* ---- Output. ---- */
+
+static om_status
+write_all(om_cli *c, const om_report *r)
 {
 	bool taken = false;
 
-	const om_status st = om_cli_plan(c, c->arg[0]);
-	if (st != OM_OK)
-		return c->open && !wants_numbers(c) ? om_cli_report_open(c) : st;
-	om_report *r = om_report_new(c->prog, c->arg[0], c->mem);
-	r->plan_ms = c->pass_ms;
-	r->ran = c->ran;
-	r->nran = c->nran;
-	r->width = om_cli_width(stdout);
-	if (om_cli_has(c, "all-strategies"))
-		OM_TRY(om_cli_strategies(c, r));
 	for (size_t k = 0; k < sizeof forms / sizeof forms[0]; k++) {
 		const char *path = om_cli_option(c, forms[k].option);
 		if (!path)
@@ -93,6 +156,22 @@ run(om_cli *c)
 	return om_cli_has(c, "ascii") ? om_cli_write(c, "-", write_draw, r) : OM_OK;
 }
 
+static om_status
+run(om_cli *c)
+{
+	const bool is_stored = om_cli_has(c, "stored");
+	om_report *r = NULL;
+
+	if (om_cli_has(c, "sidecar") && !is_stored)
+		return om_fail(c->session, OM_USAGE, "option --sidecar requires --stored");
+	const om_status st = is_stored ? report_stored(c, &r) : report_new(c, &r);
+	if (st != OM_OK)
+		return c->open && !is_stored && !wants_numbers(c) ? om_cli_report_open(c) : st;
+	r->width = om_cli_width(stdout);
+	OM_TRY(write_all(c, r));
+	return r->fault ? om_fail(c->session, OM_BADPLAN, "the plan is not valid: %s", r->fault) : OM_OK;
+}
+
 static const om_opt opts[] = {
 	{"json", "FILE", "write the report as JSON", .writes = OM_WRITES_FILE},
 	{"csv", "FILE", "write the buffers as a packing problem with its solution", .writes = OM_WRITES_FILE},
@@ -100,6 +179,8 @@ static const om_opt opts[] = {
 	{"html", "FILE", "write an HTML page: the memory map with search, zoom and all figures", .writes = OM_WRITES_FILE},
 	{"ascii", NULL, "also draw the arena as text"},
 	{"all-strategies", NULL, "show the arena sizes of other strategies and schedules"},
+	{"stored", NULL, "show the plan in the model as it is, after it is verified"},
+	{"sidecar", "FILE", "with --stored: the plan in this document"},
 	{0}
 };
 
@@ -107,7 +188,7 @@ static const om_opt_group group = {"options", opts};
 
 const om_cmd om_report_cmd = {
 	.name = "report", .usage = "MODEL [options]", .brief = "show how much memory a model needs, and why",
-	.text = "Plans the model without writing it.  If FILE is -, that format is\n"
+	.text = "Plans the model without writing it, or shows the plan that is in it.  If FILE is -, that format is\n"
 		"written to standard output instead of the table.  If dims of inputs are open, the table\n"
 		"names them, and has formulas of them instead of numbers.",
 	.min_args = 1, .max_args = 1,

@@ -188,6 +188,8 @@ about(const om_report *r, om_arena *mem)
 			out = om_printf(mem, "%s; %s %s%s", out, om_clean_text(mem, v->name), om_dtype_text(v->type.elem),
 				om_shape_text(&v->shape, shape, sizeof shape));
 	}
+	if (r->fault)
+		return om_printf(mem, "%s; THIS PLAN IS NOT VALID: %s", out, om_clean_text(mem, r->fault));
 	return r->parallel_safe ? om_printf(mem, "%s; valid in any order", out) : out;
 }
 

@@ -319,6 +319,9 @@ om_report_object(const om_report *r, om_arena *mem)
 		json_object_set_new(o, "passes", passes(r));
 	json_object_set_new(o, "tensors", tensors(r, mem));
 	json_object_set_new(o, "unplanned", unplanned(r->prog, mem));
+	if (r->origin)
+		json_object_set_new(o, "plan", json_pack("{s:o,s:b,s:o}", "origin", om_json_text(mem, r->origin), "valid", !r->fault,
+			"fault", r->fault ? om_json_text(mem, r->fault) : json_null()));
 	json_object_set_new(o, "plan_ms", json_real(round(r->plan_ms * 1000) / 1000));
 	return o;
 }

@@ -455,8 +455,10 @@ find_peak(om_report *r, const om_prog *p, om_arena *mem)
 		copy_peak(r, p->plan, mem);
 		return;
 	}
-	if (p->plan->narena > 1)
-		r->peak_step = find_peak_step(r, mem);
+	const uint32_t step = find_peak_step(r, mem);
+	const uint64_t *by = om_report_in_use(r, mem);
+	if (r->peak_step > r->steps || by[r->peak_step] < by[step])
+		r->peak_step = step;
 	r->peak_op = om_report_op(r, r->peak_step);
 	r->live = OM_NEWN(mem, om_report_live, r->nbuffer);
 	for (uint32_t k = 0; k < r->nbuffer; k++) {
@@ -486,7 +488,7 @@ om_report_op(const om_report *r, uint32_t step)
 double
 om_report_gap(uint64_t bytes, uint64_t bound)
 {
-	return bound ? (double)(bytes - bound) / (double)bound : 0;
+	return bound && bytes > bound ? (double)(bytes - bound) / (double)bound : 0;
 }
 
 const char *
@@ -518,6 +520,47 @@ sum_arenas(om_report *r, const om_plan *plan)
 	if (plan->narena)
 		r->peak_step = om_run_steps_of(&r->run, plan->arena[0].bound_step);
 	r->gap = om_report_gap(r->arena_bytes, r->lower_bound_bytes);
+}
+
+static bool
+is_inside(const om_plan *plan, const om_placement *at)
+{
+	return at->arena < plan->narena && at->offset <= plan->arena[at->arena].bytes
+		&& at->bytes <= plan->arena[at->arena].bytes - at->offset;
+}
+
+static om_status
+check_place(om_session *s, const om_prog *p, const om_alias **alias, uint32_t id)
+{
+	const om_placement *at = &p->plan->place[id], *root = &p->plan->place[root_of(p->plan, alias, id)];
+
+	if (!is_inside(p->plan, at))
+		return om_fail(s, OM_BADPLAN, "there is no picture, because %s is outside of the arenas", p->values[id]->name);
+	if (root->arena != at->arena || at->offset < root->offset || at->offset + at->bytes > root->offset + root->bytes)
+		return om_fail(s, OM_BADPLAN, "there is no picture, because %s is not within the storage that it shares",
+			p->values[id]->name);
+	return OM_OK;
+}
+
+om_status
+om_report_check(om_session *s, const om_prog *p)
+{
+	const om_plan *plan = p->plan;
+	om_arena *mem = om_arena_new();
+	const om_alias **alias = aliases(plan, mem);
+	om_status st = OM_OK;
+
+	for (uint32_t k = 0; k < plan->nplace && st == OM_OK; k++)
+		if (plan->place[k].where == OM_IN_ARENA)
+			st = check_place(s, p, alias, k);
+	for (uint32_t k = 0; k < plan->nscratch && st == OM_OK; k++)
+		if (!is_inside(plan, &(om_placement){.arena = plan->scratch[k].arena, .offset = plan->scratch[k].offset,
+			.bytes = plan->scratch[k].bytes}))
+			st = om_fail(s, OM_BADPLAN, "there is no picture, because scratch is outside of the arenas");
+	if (st == OM_OK && plan->nview)
+		st = om_fail(s, OM_BADPLAN, "there is no picture, because addresses of values that rotate are not checked");
+	om_arena_free(mem);
+	return st;
 }
 
 om_report *

@@ -132,11 +132,18 @@ struct om_report {
 	const om_report_pass *ran;      /* passes that made the plan, in order; may be NULL */
 	size_t nran;
 	double plan_ms;
+	const char *origin;      /* where the plan comes from: "stored in the model"; NULL: it was made now */
+	const char *fault;       /* of such a plan: why it is not valid; NULL: it is */
+	const om_report *ours;   /* of a plan by another planner: a plan of the same model that was made now; NULL: none */
 	unsigned width;          /* columns of the terminal; 0: unlimited */
 };
 
 /* Requires p->plan.  The report and its parts are allocated from `mem`. */
 om_report *om_report_new(om_prog *p, const char *path, om_arena *mem);
+
+/* Can a report be made of the plan of `p`, which is not valid?  OM_BADPLAN if it has a placement outside of its arenas,
+ * or a value that is not within the storage that it shares. */
+om_status om_report_check(om_session *s, const om_prog *p);
 
 void om_report_text(const om_report *r, FILE *to);   /* human-readable */
 om_status om_report_json(const om_report *r, om_session *s, FILE *to);

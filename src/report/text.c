@@ -350,6 +350,18 @@ unplanned(const om_plan *plan, om_value *const *values, FILE *to, om_arena *mem)
 		fprintf(to, "  and %" PRIu32 " more, which --json lists\n", plan->nunplanned - SHOWN);
 }
 
+/* Where the plan comes from. */
+static void
+origin(const om_report *r, FILE *to, om_arena *mem)
+{
+	if (!r->origin)
+		fprintf(to, "\nplanned in %.1f ms\n", r->plan_ms);
+	else if (r->fault)
+		fprintf(to, "\nthe plan, %s, IS NOT VALID: %s\n", om_clean_text(mem, r->origin), om_clean_text(mem, r->fault));
+	else
+		fprintf(to, "\nthe plan is %s; it is valid, the bounds are those that it states\n", om_clean_text(mem, r->origin));
+}
+
 void
 om_report_text(const om_report *r, FILE *to)
 {
@@ -371,7 +383,7 @@ om_report_text(const om_report *r, FILE *to)
 	phases(r, to, mem);
 	unplanned(p->plan, p->values, to, mem);
 	strategies(r, to);
-	fprintf(to, "\nplanned in %.1f ms\n", r->plan_ms);
+	origin(r, to, mem);
 	om_arena_free(mem);
 }
 
