@@ -281,7 +281,10 @@ run_writer(void *arg)
 static om_status
 write_output(struct output *o)
 {
-	OM_TRY(om_guarded(o->session, run_writer, o));
+	const om_status st = om_guarded(o->session, run_writer, o);
+
+	if (st != OM_OK)         /* a writer that found its stream broken does not say why */
+		return ferror(o->to) ? flush(o) : st;
 	return o->target ? put_in_place(o) : flush(o);
 }
 
