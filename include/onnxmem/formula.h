@@ -28,12 +28,13 @@ typedef struct om_rounded {
 	om_polynomial of;        /* its values are not multiples of the alignment */
 } om_rounded;
 
-/* Bytes: a polynomial, and sizes that are rounded up. */
+/* Bytes: the sum of a polynomial and of sizes that are rounded up or, with `other`, the largest of several sums. */
 typedef struct om_formula {
 	om_polynomial sum;       /* of what is a multiple of the alignment for all sizes */
 	const om_rounded *rounded; /* the others */
 	uint32_t nrounded;       /* how many */
 	uint64_t align;          /* that they are rounded up to */
+	const struct om_formula *other; /* another sum: the value is that of the larger one; NULL: this is the last */
 } om_formula;
 
 /* The formulas of a part of the ranges. */
@@ -69,9 +70,11 @@ OM_API bool om_plan_arena_at(const om_plan *plan, uint32_t arena, const int64_t 
 OM_API bool om_plan_offset_at(const om_prog *p, const om_plan *plan, const char *name, const int64_t *n, uint32_t *arena,
 	uint64_t *offset);
 
-/* A formula as text, "40960*N + 12288", with `symbol` by index, and sizes that are rounded up as "ROUND(SIZE, ALIGN)"
- * with the name `round`. */
-OM_API const char *om_formula_text(om_arena *mem, const om_formula *f, const char *const *symbol, const char *round);
+/* A formula as text, "40960*N + 12288", with `symbol` by index; a size that is rounded up is "ROUND(SIZE, ALIGN)" with the
+ * name `round`, the largest of several sums "LARGEST(A, B, ...)" with
+ * the name `largest`. */
+OM_API const char *om_formula_text(om_arena *mem, const om_formula *f, const char *const *symbol, const char *round,
+	const char *largest);
 
 /* A polynomial as text, in the same way. */
 OM_API const char *om_polynomial_text(om_arena *mem, const om_polynomial *f, const char *const *symbol);

@@ -8,8 +8,8 @@
 
 /* ---- Values. ---- */
 
-uint64_t
-om_formula_value(const om_formula *f, const int64_t *n)
+static uint64_t
+sum_value(const om_formula *f, const int64_t *n)
 {
 	om_polynomial sum = f->sum;
 	uint64_t bytes;
@@ -24,6 +24,18 @@ om_formula_value(const om_formula *f, const int64_t *n)
 			return UINT64_MAX;
 	}
 	return om_polynomial_value(&sum, n, &bytes) ? bytes : UINT64_MAX;
+}
+
+uint64_t
+om_formula_value(const om_formula *f, const int64_t *n)
+{
+	uint64_t most = 0;
+
+	for (; f; f = f->other) {
+		const uint64_t is = sum_value(f, n);
+		most = is > most ? is : most;
+	}
+	return most;
 }
 
 const om_formula_piece *
@@ -122,8 +134,8 @@ is_zero(const om_polynomial *f)
 	return true;
 }
 
-const char *
-om_formula_text(om_arena *mem, const om_formula *f, const char *const *symbol, const char *round)
+static const char *
+sum_text(om_arena *mem, const om_formula *f, const char *const *symbol, const char *round)
 {
 	const char *text = "";
 
@@ -136,4 +148,16 @@ om_formula_text(om_arena *mem, const om_formula *f, const char *const *symbol, c
 	if (f->nrounded && is_zero(&f->sum))
 		return text;
 	return om_printf(mem, "%s%s%s", om_polynomial_text(mem, &f->sum, symbol), *text ? " + " : "", text);
+}
+
+const char *
+om_formula_text(om_arena *mem, const om_formula *f, const char *const *symbol, const char *round, const char *largest)
+{
+	const char *text = sum_text(mem, f, symbol, round);
+
+	if (!f->other)
+		return text;
+	for (f = f->other; f; f = f->other)
+		text = om_printf(mem, "%s, %s", text, sum_text(mem, f, symbol, round));
+	return om_printf(mem, "%s(%s)", largest, text);
 }

@@ -13,49 +13,22 @@
  * are bounds: each such size is at least its polynomial, and at most that and a constant. */
 #include <config.h>
 
-#include "alloc/formulas.h"
-#include "alloc/place_order.h"
+#include "alloc/formula_search.h"
 #include "alloc/polynomial.h"
 
 enum {
 	MOST_PIECES = 32,        /* that are looked for */
-	MOST_SHOWN = 8,          /* once those with the same formulas are joined */
+	MOST_SHOWN = 8,          /* once those with the same formulas are joined; */
+	MOST_READABLE = 3,       /* if there are more, the largest of a few sums is tried */
 	MOST_SIZES = 1024,       /* of ranges in which paths are compared at each size, */
 	MOST_LENGTHS = 1 << 22,  /* and so many sizes of values */
-};
-
-/* What a rounded size is taken for. */
-enum sizes { EXACT, AT_MOST, AT_LEAST };
-
-struct box {
-	int64_t low[OM_FORMULA_SYMBOLS], high[OM_FORMULA_SYMBOLS];
-};
-
-struct search {
-	const om_plan *plan;
-	const om_place_order *o;
-	om_arena *mem;           /* for the time of the call */
-	om_arena *tmp;           /* for the current box of numbers */
-	om_polynomial *size;     /* by box of the order: its bytes */
-	bool *is_rounded;        /* by box of the order: they are rounded up */
-	enum sizes sizes;
-	bool by_points;          /* compare paths at all sizes; false: at control points */
-	/* in the current box of numbers */
-	size_t nprobe;
-	int64_t *edge;           /* [nbox][nprobe]: lengths */
-	int64_t *longest;        /* [nstorage][nprobe] */
-	int64_t *path;           /* [nstorage][nprobe]: of the path that is tried */
-	uint32_t *from;          /* by storage: the box before it on that path; OM_NO_VALUE: none */
-	uint32_t *end;           /* by arena: the last box of its path; OM_NO_VALUE: the arena is empty */
-	om_formula_piece *piece;
-	uint32_t npiece;
 };
 
 /* ---- Numbers. ---- */
 
 /* How many combinations a box has, at most MOST_SIZES + 1. */
 static size_t
-count_points(const struct box *b)
+count_points(const struct number_box *b)
 {
 	size_t n = 1;
 
@@ -69,7 +42,7 @@ count_points(const struct box *b)
 }
 
 static void
-point_at(const struct box *b, size_t k, int64_t *n)
+point_at(const struct number_box *b, size_t k, int64_t *n)
 {
 	for (int d = 0; d < OM_FORMULA_SYMBOLS; d++) {
 		const size_t each = (size_t)(b->high[d] - b->low[d]) + 1;
@@ -78,17 +51,17 @@ point_at(const struct box *b, size_t k, int64_t *n)
 	}
 }
 
-static uint64_t
-align_of(const struct search *w, uint32_t box)
+uint64_t
+om_formula_align(const struct formula_search *w, uint32_t box)
 {
 	return w->plan->arena[w->o->arena[w->o->box[box].storage]].align;
 }
 
 /* The length of the edges from box `k` of the order at probe `probe`. */
 static bool
-length_at(const struct search *w, const struct box *b, uint32_t k, size_t probe, int64_t *out)
+length_at(const struct formula_search *w, const struct number_box *b, uint32_t k, size_t probe, int64_t *out)
 {
-	const uint64_t align = align_of(w, k);
+	const uint64_t align = om_formula_align(w, k);
 	int64_t n[OM_FORMULA_SYMBOLS];
 	uint64_t bytes;
 
@@ -101,8 +74,8 @@ length_at(const struct search *w, const struct box *b, uint32_t k, size_t probe,
 	return true;
 }
 
-static bool
-find_lengths(struct search *w, const struct box *b)
+bool
+om_formula_lengths(struct formula_search *w, const struct number_box *b)
 {
 	static const size_t controls[] = {1, 3, 9, 27};
 
@@ -121,7 +94,7 @@ find_lengths(struct search *w, const struct box *b)
 
 /* Sums that do not fit mean that no path is found. */
 static bool
-find_longest(struct search *w)
+find_longest(struct formula_search *w)
 {
 	const size_t n = w->nprobe;
 
@@ -140,7 +113,7 @@ find_longest(struct search *w)
 
 /* The sum of `from` and `length` at all probes: of paths that are equally long at one probe, the longer one. */
 static double
-weight(const struct search *w, uint32_t box)
+weight(const struct formula_search *w, uint32_t box)
 {
 	const int64_t *from = w->longest + w->o->box[box].storage * w->nprobe, *length = w->edge + box * w->nprobe;
 	double sum = 0;
@@ -152,7 +125,7 @@ weight(const struct search *w, uint32_t box)
 
 /* Is the end of box `box` at probe `i` above that of `best`? */
 static bool
-is_higher(const struct search *w, uint32_t box, uint32_t best, size_t i)
+is_higher(const struct formula_search *w, uint32_t box, uint32_t best, size_t i)
 {
 	const size_t n = w->nprobe;
 
@@ -165,7 +138,7 @@ is_higher(const struct search *w, uint32_t box, uint32_t best, size_t i)
 
 /* The path to each storage that is the longest at probe `i`, and its length at all others. */
 static void
-take_paths(struct search *w, size_t i)
+take_paths(struct formula_search *w, size_t i)
 {
 	const om_place_order *o = w->o;
 	const size_t n = w->nprobe;
@@ -191,7 +164,7 @@ take_paths(struct search *w, size_t i)
 
 /* Is the path of the arena the longest one everywhere? */
 static bool
-holds(const struct search *w, uint32_t arena)
+holds(const struct formula_search *w, uint32_t arena)
 {
 	const size_t n = w->nprobe;
 	const uint32_t end = w->end[arena];
@@ -207,7 +180,7 @@ holds(const struct search *w, uint32_t arena)
 }
 
 static bool
-all_hold(const struct search *w)
+all_hold(const struct formula_search *w)
 {
 	for (uint32_t k = 0; k < w->plan->narena; k++)
 		if (w->end[k] != OM_NO_VALUE && !holds(w, k))
@@ -216,7 +189,7 @@ all_hold(const struct search *w)
 }
 
 static bool
-offset_holds(const struct search *w, uint32_t storage)
+offset_holds(const struct formula_search *w, uint32_t storage)
 {
 	const size_t n = w->nprobe;
 
@@ -226,7 +199,7 @@ offset_holds(const struct search *w, uint32_t storage)
 /* ---- Formulas of paths. ---- */
 
 static void
-add_rounded(const struct search *w, om_formula *f, om_rounded *list, uint32_t box)
+add_rounded(const struct formula_search *w, om_formula *f, om_rounded *list, uint32_t box)
 {
 	for (uint32_t k = 0; k < f->nrounded; k++)
 		if (om_polynomial_equal(&list[k].of, &w->size[box])) {
@@ -236,8 +209,17 @@ add_rounded(const struct search *w, om_formula *f, om_rounded *list, uint32_t bo
 	list[f->nrounded++] = (om_rounded){1, w->size[box]};
 }
 
+bool
+om_formula_add(const struct formula_search *w, om_formula *f, om_rounded *list, uint32_t box)
+{
+	if (!w->is_rounded[box] || w->sizes != EXACT)
+		return om_polynomial_add(&f->sum, &w->size[box], 1);
+	add_rounded(w, f, list, box);
+	return true;
+}
+
 static uint32_t
-path_length(const struct search *w, uint32_t box)
+path_length(const struct formula_search *w, uint32_t box)
 {
 	uint32_t n = 0;
 
@@ -248,21 +230,19 @@ path_length(const struct search *w, uint32_t box)
 
 /* The sum of the sizes of the boxes on the path that ends with `box`.  False: a factor is too large. */
 static bool
-sum_path(struct search *w, uint32_t box, om_formula *f)
+sum_path(struct formula_search *w, uint32_t box, om_formula *f)
 {
 	om_rounded *list = OM_NEWN(w->plan->mem, om_rounded, path_length(w, box));
 
-	*f = (om_formula){.rounded = list, .align = box == OM_NO_VALUE ? 1 : align_of(w, box)};
+	*f = (om_formula){.rounded = list, .align = box == OM_NO_VALUE ? 1 : om_formula_align(w, box)};
 	for (; box != OM_NO_VALUE; box = w->from[w->o->box[box].storage])
-		if (w->is_rounded[box] && w->sizes == EXACT)
-			add_rounded(w, f, list, box);
-		else if (!om_polynomial_add(&f->sum, &w->size[box], 1))
+		if (!om_formula_add(w, f, list, box))
 			return false;
 	return true;
 }
 
 static bool
-add_piece(struct search *w, const struct box *b)
+add_piece(struct formula_search *w, const struct number_box *b)
 {
 	om_formula *arena = OM_NEWN(w->plan->mem, om_formula, w->plan->narena);
 	om_formula_piece *piece = &w->piece[w->npiece++];
@@ -279,7 +259,7 @@ add_piece(struct search *w, const struct box *b)
 /* ---- Boxes. ---- */
 
 static void
-halve(const struct box *b, struct box *low, struct box *high)
+halve(const struct number_box *b, struct number_box *low, struct number_box *high)
 {
 	int d = 0;
 
@@ -293,9 +273,9 @@ halve(const struct box *b, struct box *low, struct box *high)
 
 /* Is there one path for each arena?  Then it is that of `w`. */
 static bool
-find_path(struct search *w, const struct box *b)
+find_path(struct formula_search *w, const struct number_box *b)
 {
-	if (!find_lengths(w, b) || !find_longest(w))
+	if (!om_formula_lengths(w, b) || !find_longest(w))
 		return false;
 	const size_t tried[] = {w->nprobe - 1, 0, w->nprobe / 2};
 	for (size_t k = 0; k < sizeof tried / sizeof tried[0]; k++) {
@@ -308,9 +288,9 @@ find_path(struct search *w, const struct box *b)
 
 /* Find formulas for the box; false: too many parts would be needed, or numbers are too large. */
 static bool
-search(struct search *w, const struct box *b)
+search(struct formula_search *w, const struct number_box *b)
 {
-	struct box low, high;
+	struct number_box low, high;
 
 	w->tmp = om_arena_new();
 	const bool is_found = find_path(w, b), is_added = is_found && w->npiece < MOST_PIECES && add_piece(w, b);
@@ -322,7 +302,7 @@ search(struct search *w, const struct box *b)
 }
 
 static bool
-search_again(struct search *w, const struct box *all, bool by_points, enum sizes sizes)
+search_again(struct formula_search *w, const struct number_box *all, bool by_points, enum rounding sizes)
 {
 	w->by_points = by_points;
 	w->sizes = sizes;
@@ -360,7 +340,7 @@ is_next(const om_formula_piece *a, const om_formula_piece *b)
 }
 
 static bool
-join(const struct search *w, om_formula_piece *a, const om_formula_piece *b)
+join(const struct formula_search *w, om_formula_piece *a, const om_formula_piece *b)
 {
 	if (!is_next(a, b))
 		return false;
@@ -372,7 +352,7 @@ join(const struct search *w, om_formula_piece *a, const om_formula_piece *b)
 }
 
 static void
-join_all(struct search *w)
+join_all(struct formula_search *w)
 {
 	for (bool again = true; again;) {
 		again = false;
@@ -389,7 +369,7 @@ join_all(struct search *w)
 /* ---- Offsets. ---- */
 
 static bool
-add_offsets(struct search *w, om_formula_piece *piece)
+add_offsets(struct formula_search *w, om_formula_piece *piece)
 {
 	const om_formula **all = OM_NEWN(w->plan->mem, const om_formula *, w->plan->nplace);
 	om_formula **of = OM_NEWN(w->tmp, om_formula *, w->o->nstorage);
@@ -410,16 +390,16 @@ add_offsets(struct search *w, om_formula_piece *piece)
 
 /* Offsets whose path is the longest in all of a piece have a formula there. */
 static bool
-find_offsets(struct search *w)
+find_offsets(struct formula_search *w)
 {
 	bool is_done = true;
 
 	for (uint32_t k = 0; is_done && k < w->npiece; k++) {
-		struct box b;
+		struct number_box b;
 		memcpy(b.low, w->piece[k].low, sizeof b.low);
 		memcpy(b.high, w->piece[k].high, sizeof b.high);
 		w->tmp = om_arena_new();
-		is_done = find_lengths(w, &b) && find_longest(w);
+		is_done = om_formula_lengths(w, &b) && find_longest(w);
 		if (is_done)
 			take_paths(w, w->nprobe - 1);
 		is_done = is_done && add_offsets(w, &w->piece[k]);
@@ -432,25 +412,25 @@ find_offsets(struct search *w)
 
 /* The most that rounding adds to a size: to the next multiple of what divides all its factors. */
 static void
-add_slack(struct search *w, int64_t sign)
+add_slack(struct formula_search *w, int64_t sign)
 {
 	for (uint32_t k = 0; k < w->o->nbox; k++)
 		if (w->is_rounded[k]) {
-			const uint64_t align = align_of(w, k);
+			const uint64_t align = om_formula_align(w, k);
 			w->size[k].factor[0] += sign * (int64_t)(align - om_polynomial_divisor(&w->size[k], align));
 		}
 }
 
 /* A lower bound that is one formula for all of the ranges: a path of the largest sizes.  */
 static const om_formula *
-find_least(struct search *w, const struct box *all)
+find_least(struct formula_search *w, const struct number_box *all)
 {
 	om_formula *least = OM_NEWN(w->plan->mem, om_formula, w->plan->narena);
 
 	w->sizes = AT_LEAST;
 	w->by_points = false;
 	w->tmp = om_arena_new();
-	bool is_done = find_lengths(w, all) && find_longest(w);
+	bool is_done = om_formula_lengths(w, all) && find_longest(w);
 	if (is_done)
 		take_paths(w, w->nprobe - 1);
 	for (uint32_t k = 0; is_done && k < w->plan->narena; k++)
@@ -460,7 +440,7 @@ find_least(struct search *w, const struct box *all)
 }
 
 static bool
-search_bounds(struct search *w, const struct box *all)
+search_bounds(struct formula_search *w, const struct number_box *all)
 {
 	add_slack(w, 1);
 	if (!search_again(w, all, false, AT_MOST))
@@ -489,7 +469,7 @@ round_constant(om_polynomial *f, uint64_t align)
 }
 
 static void
-find_sizes(struct search *w, const om_polynomial *const *bytes)
+find_sizes(struct formula_search *w, const om_polynomial *const *bytes)
 {
 	w->size = OM_NEWN(w->mem, om_polynomial, w->o->nbox);
 	w->is_rounded = OM_NEWN(w->mem, bool, w->o->nbox);
@@ -499,12 +479,12 @@ find_sizes(struct search *w, const om_polynomial *const *bytes)
 			w->size[k] = *bytes[x->value->id];
 		else
 			w->size[k].factor[0] = (int64_t)om_place_box_bytes(w->o, w->plan, x);
-		w->is_rounded[k] = !round_constant(&w->size[k], align_of(w, k));
+		w->is_rounded[k] = !round_constant(&w->size[k], om_formula_align(w, k));
 	}
 }
 
 static bool
-has_rounded(const struct search *w)
+has_rounded(const struct formula_search *w)
 {
 	for (uint32_t k = 0; k < w->o->nbox; k++)
 		if (w->is_rounded[k])
@@ -512,10 +492,24 @@ has_rounded(const struct search *w)
 	return false;
 }
 
+/* One formula for all of the ranges: the largest of a few sums. */
 static bool
-search_all(struct search *w)
+largest(struct formula_search *w, const struct number_box *all, bool by_points)
 {
-	struct box all = {{0}, {0}};
+	w->by_points = by_points;
+	w->sizes = EXACT;
+	w->npiece = 0;
+	w->piece = OM_NEWN(w->plan->mem, om_formula_piece, MOST_PIECES);
+	w->tmp = om_arena_new();
+	const bool is_found = om_formula_lengths(w, all) && om_formula_largest(w, all);
+	om_arena_free(w->tmp);
+	return is_found;
+}
+
+static bool
+search_all(struct formula_search *w)
+{
+	struct number_box all = {{0}, {0}};
 
 	for (uint32_t d = 0; d < w->plan->nrange; d++) {
 		all.low[d] = w->plan->range[d].low;
@@ -526,14 +520,16 @@ search_all(struct search *w)
 	const bool is_found = (!has_rounded(w) && search_again(w, &all, false, EXACT)) || (few && search_again(w, &all, true, EXACT));
 	if (is_found)
 		join_all(w);
-	if (is_found && w->npiece <= MOST_SHOWN)
+	if (is_found && w->npiece <= MOST_READABLE)
 		return find_offsets(w);
+	if (largest(w, &all, few))
+		return true;
 	return search_bounds(w, &all) && w->npiece <= MOST_SHOWN;
 }
 
 /* Is the plan that for the largest sizes in this order? */
 static bool
-is_tight(const struct search *w)
+is_tight(const struct formula_search *w)
 {
 	int64_t n[OM_FORMULA_SYMBOLS] = {0};
 
@@ -561,7 +557,7 @@ om_formulas_none(const om_plan *plan, const char *why)
 }
 
 static om_formulas *
-find_formulas(struct search *w, const om_polynomial *const *bytes, const om_polynomial *outside)
+find_formulas(struct formula_search *w, const om_polynomial *const *bytes, const om_polynomial *outside)
 {
 	om_formulas *f = OM_NEW(w->plan->mem, om_formulas);
 
@@ -580,7 +576,7 @@ om_formulas *
 om_formulas_new(const om_prog *p, const om_plan *plan, const om_polynomial *const *bytes, const om_polynomial *outside)
 {
 	om_arena *mem = om_arena_new();
-	struct search w = {.plan = plan, .mem = mem, .o = om_place_order_new(p, plan, mem)};
+	struct formula_search w = {.plan = plan, .mem = mem, .o = om_place_order_new(p, plan, mem)};
 	om_formulas *f = w.o ? find_formulas(&w, bytes, outside)
 		: om_formulas_none(plan, "values are inside others, or rotate in loops, at offsets that depend on sizes");
 

@@ -274,7 +274,7 @@ formulas(struct writer *w)
 			set(part, symbol[d], ends);
 		}
 		for (uint32_t a = 0; a < w->plan->narena; a++)
-			push(arenas, name(w, om_formula_text(w->mem, &f->piece[k].arena[a], symbol, "up")));
+			push(arenas, name(w, om_formula_text(w->mem, &f->piece[k].arena[a], symbol, "up", "max")));
 		set(one, "ranges", part);
 		set(one, f->piece[k].least ? "at_most" : "bytes", arenas);
 		push(all, one);

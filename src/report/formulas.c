@@ -31,7 +31,8 @@ total_of(const om_plan *plan, const om_formula *arena, om_arena *mem)
 	for (int k = 0; k < OM_FORMULA_TERMS; k++)
 		if (__builtin_add_overflow(sum->sum.factor[k], plan->formulas->outside->factor[k], &sum->sum.factor[k]))
 			return NULL;
-	return sum;
+	sum->other = arena->other ? total_of(plan, arena->other, mem) : NULL;
+	return sum->other || !arena->other ? sum : NULL;
 }
 
 /* ---- Text. ---- */
@@ -57,13 +58,13 @@ write_piece(const om_plan *plan, const om_formula_piece *x, om_arena *mem, FILE 
 	for (uint32_t k = 0; k < plan->narena; k++) {
 		const char *name = plan->narena > 1 ? om_clean_text(mem, plan->arena[k].name) : "arena";
 		fprintf(to, "    %s %s %s bytes\n", name, x->least ? "<=" : "=",
-			om_formula_text(mem, &x->arena[k], symbol, "up"));
+			om_formula_text(mem, &x->arena[k], symbol, "up", "max"));
 		if (x->least)
-			fprintf(to, "    %s >= %s bytes\n", name, om_formula_text(mem, &x->least[k], symbol, "up"));
+			fprintf(to, "    %s >= %s bytes\n", name, om_formula_text(mem, &x->least[k], symbol, "up", "max"));
 	}
 	const om_formula *total = total_of(plan, x->arena, mem);
 	if (total)
-		fprintf(to, "    total %s %s bytes\n", x->least ? "<=" : "=", om_formula_text(mem, total, symbol, "up"));
+		fprintf(to, "    total %s %s bytes\n", x->least ? "<=" : "=", om_formula_text(mem, total, symbol, "up", "max"));
 }
 
 static bool
@@ -71,8 +72,9 @@ has_rounded(const om_plan *plan)
 {
 	for (uint32_t k = 0; k < plan->formulas->npiece; k++)
 		for (uint32_t a = 0; a < plan->narena; a++)
-			if (plan->formulas->piece[k].arena[a].nrounded)
-				return true;
+			for (const om_formula *f = &plan->formulas->piece[k].arena[a]; f; f = f->other)
+				if (f->nrounded)
+					return true;
 	return false;
 }
 
@@ -139,7 +141,7 @@ om_report_largest(const om_report *r, om_arena *mem, uint32_t most, FILE *to)
 static json_t *
 text_of(om_arena *mem, const om_formula *f, const char *const *symbol)
 {
-	return json_string(om_formula_text(mem, f, symbol, "up"));
+	return json_string(om_formula_text(mem, f, symbol, "up", "max"));
 }
 
 static json_t *
@@ -213,7 +215,7 @@ struct macros {
 	const char *upper;
 	const char *parameters;  /* "N, S" */
 	const char *const *symbol; /* each as a number of 64 bits */
-	const char *round;       /* the macro that rounds up */
+	const char *round, *largest; /* the macros that round up, and that have the larger number */
 };
 
 static const char *
@@ -258,6 +260,16 @@ condition(const struct macros *m, const om_formula_piece *x)
 	return text;
 }
 
+/* The macro of the larger number takes two. */
+static const char *
+expression(const struct macros *m, const om_formula *f)
+{
+	const om_formula one = {f->sum, f->rounded, f->nrounded, f->align, NULL};
+	const char *text = om_formula_text(m->mem, &one, m->symbol, m->round, "");
+
+	return f->other ? om_printf(m->mem, "%s(%s, %s)", m->largest, text, expression(m, f->other)) : text;
+}
+
 /* A macro whose value is that of the formula of the piece that the numbers lie in; UINT64_MAX outside of the ranges. */
 static void
 define(const struct macros *m, const char *what, const om_formula *const *f)
@@ -265,7 +277,7 @@ define(const struct macros *m, const char *what, const om_formula *const *f)
 	fprintf(m->to, "#define %s_%s_FOR(%s) (", m->upper, what, m->parameters);
 	for (uint32_t k = 0; k < m->plan->formulas->npiece; k++)
 		fprintf(m->to, "%s ? (uint64_t)(%s) : ", condition(m, &m->plan->formulas->piece[k]),
-			om_formula_text(m->mem, f[k], m->symbol, m->round));
+			expression(m, f[k]));
 	fputs("UINT64_MAX)\n", m->to);
 }
 
@@ -299,14 +311,15 @@ void
 om_report_c_formulas(const om_report *r, om_arena *mem, const char *upper, const char *const *name, FILE *to)
 {
 	const om_plan *plan = r->prog->plan;
-	struct macros m = {.plan = plan, .mem = mem, .to = to, .upper = upper, .round = om_printf(mem, "%s_ROUND_UP", upper)};
+	struct macros m = {.plan = plan, .mem = mem, .to = to, .upper = upper, .round = om_printf(mem, "%s_ROUND_UP", upper),
+		.largest = om_printf(mem, "%s_MAX", upper)};
 
 	if (!plan->formulas || plan->formulas->npiece == 0 || plan->formulas->piece->least || plan->narena != 1)
 		return;
 	name_parameters(&m);
 	fprintf(to, "\n/* The arena, and offsets in it, for the sizes %s; UINT64_MAX for others.  Offsets that\n"
 		" * are the largest of several sums are not here. */\n"
-		"#define %s(n, to) (((n) + (to) - 1) / (to) * (to))\n", m.parameters, m.round);
+		"#define %s(n, to) (((n) + (to) - 1) / (to) * (to))\n#define %s(a, b) ((a) > (b) ? (a) : (b))\n", m.parameters, m.round, m.largest);
 	define_arena(&m);
 	for (uint32_t k = 0; k < plan->nplace; k++)
 		if (name[k] && plan->formulas->bytes[k])
