@@ -130,6 +130,9 @@ extern const om_opt_group om_shape_options, om_pass_options;
 /* Load the plugins requested so far; the host is created on first use. */
 om_status om_cli_host(om_cli *c);
 
+/* Do passes that run count for reports, and are they told with -v?  They do and are in a new host. */
+void om_cli_count_passes(om_cli *c, bool on);
+
 /* Option `k` of a group, including the flags of built-in and loaded passes; NULL after the last one. */
 const om_opt *om_cli_group_option(om_cli *c, const om_opt_group *group, size_t k);
 /* A flag of a pass, which may be in a plugin or a module folder; NULL if there is none. */
@@ -190,6 +193,9 @@ om_status om_cli_dim(om_cli *c, const char *name, const char *text, const char *
 om_status om_cli_values(om_cli *c, om_binding *b);
 /* Read the options --dim-range into c->range. */
 om_status om_cli_ranges(om_cli *c);
+/* Leave out of `*pipeline` the passes that rewrite the program for an executor, but make other ops of it for other sizes of
+ * the ranges: a plan for all of them needs one program. */
+om_status om_cli_stable_pipeline(om_cli *c, const char **pipeline);
 /* Read and verify the plan in c->model, or in the document `sidecar`, for all sizes of its ranges.  If there are too
  * many, it is done for a selection, which a notice states. */
 om_status om_cli_check_sizes(om_cli *c, const char *sidecar);

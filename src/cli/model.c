@@ -361,6 +361,8 @@ om_cli_passes(om_cli *c, const char *pipeline)
 		pipeline = requested;
 	else if (!pipeline)
 		pipeline = default_pipeline(c);
+	if (c->nrange && !requested)
+		OM_TRY(om_cli_stable_pipeline(c, &pipeline));
 	OM_TRY(om_cli_pipeline(c, &pipeline));
 	om_status st = om_host_run(c->host, c->prog, pipeline);
 	om_cli_progress_end(c);
