@@ -9,7 +9,7 @@
 #include "alloc/formula_search.h"
 #include "alloc/polynomial.h"
 
-enum { MOST_PATHS = 6, MOST_SUMS = 4, MOST_ROUNDED = 64 };
+enum { MOST_PATHS = 12, MOST_SUMS = 8, MOST_ROUNDED = 64 };
 
 /* A path, without the storage that it leads to. */
 struct path {

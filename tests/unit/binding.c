@@ -300,6 +300,111 @@ what_cannot_be_planned_is_not_kept(void)
 	bench_close(&t);
 }
 
+/* ---- Constants. ---- */
+
+static const char chooses[] =
+	"program \"t\" ir 8 opset 17\n"
+	"^g(%x: float32[n,3], %which: int64[]) {\n"
+	"	%one = const int64[] {1}\n"
+	"	%go = Equal(%which, %one)\n"
+	"	%y = If(%go) {then_branch = ^a() {\n"
+	"		%p = Neg(%x)\n"
+	"		ret %p\n"
+	"	}, else_branch = ^b() {\n"
+	"		%q = Exp(%x)\n"
+	"		ret %q\n"
+	"	}}\n"
+	"	ret %y\n"
+	"}\n";
+
+static om_tensor
+integer(int64_t *n)
+{
+	return (om_tensor){.type = OM_INT64, .shape = om_shape_of(0, NULL), .data = n};
+}
+
+static void
+a_constant_input_decides_branches(void)
+{
+	int64_t n = 1, other = 2;
+	float x[6] = {1, 2, 3, 4, 5, 6};
+	om_tensor one = integer(&n), two = integer(&other);
+	om_binding *b = om_binding_new();
+	om_prog *p;
+	bench t;
+
+	unit_start(&t, chooses, NULL);
+	CU_ASSERT_EQUAL(om_binding_dim(t.s, b, "n", 2), OM_OK);
+	CU_ASSERT_EQUAL(om_binding_value(t.s, b, "which", &one), OM_OK);
+	n = 7;                   /* elements were copied */
+	CU_ASSERT(is_told(t.s, om_binding_value(t.s, b, "which", &two), OM_USAGE, "bound to two constants"));
+	CU_ASSERT_FATAL(is_ok(t.s, om_prog_bind(t.s, t.p, b, &p)));
+	CU_ASSERT_FALSE(t.p->first->param[1]->is_const);
+	CU_ASSERT_FATAL(is_ok(t.s, om_host_run(t.h, p, "inline,shapes,fold,branches,shapes,fold,prune,liveness,views,inplace,pack")));
+	CU_ASSERT_EQUAL(p->first->next, NULL);   /* no body is left */
+	om_exec *e;
+	CU_ASSERT_FATAL(is_ok(t.s, om_exec_new(t.s, p, p->plan, &(om_exec_options)OM_EXEC_OPTIONS(.poison = true), &e)));
+	CU_ASSERT_EQUAL(om_exec_input(e, 0, &(om_tensor){.type = OM_FLOAT32, .shape = om_shape_of(2, (int64_t[]){2, 3}), .data = x}), OM_OK);
+	CU_ASSERT(is_told(t.s, om_exec_input(e, 1, &two), OM_BADPLAN, "input which has another value"));
+	n = 1;
+	CU_ASSERT_EQUAL(om_exec_input(e, 1, &one), OM_OK);
+	CU_ASSERT(is_ok(t.s, om_exec_run(e)));
+	CU_ASSERT_EQUAL(((const float *)om_exec_result(e, 0)->data)[5], -6);
+	om_exec_free(e);
+	om_prog_free(p);
+	om_binding_free(b);
+	bench_close(&t);
+}
+
+static void
+a_constant_has_the_type_and_shape_of_its_input(void)
+{
+	int64_t n = 1;
+	float x = 1;
+	const om_tensor wrong[] = {
+		{.type = OM_FLOAT32, .shape = om_shape_of(0, NULL), .data = &x},
+		{.type = OM_INT64, .shape = om_shape_of(1, (int64_t[]){1}), .data = &n},
+	};
+	static const char *const told[] = {"input which is int64, not float32", "input which: has 0 dims in the file, not 1"};
+	bench t;
+
+	unit_start(&t, chooses, NULL);
+	for (int k = 0; k < 2; k++) {
+		om_binding *b = om_binding_new();
+		om_prog *p;
+		CU_ASSERT_EQUAL(om_binding_value(t.s, b, "which", &wrong[k]), OM_OK);
+		CU_ASSERT(is_told(t.s, om_prog_bind(t.s, t.p, b, &p), k ? OM_SHAPE : OM_USAGE, told[k]));
+		om_binding_free(b);
+	}
+	om_binding *b = om_binding_new();
+	CU_ASSERT(is_told(t.s, om_binding_value(t.s, b, "which", &(om_tensor){.type = OM_INT64}), OM_USAGE, "has no elements"));
+	om_binding_free(b);
+	bench_close(&t);
+}
+
+/* Programs with different constants are different. */
+static void
+plans_are_kept_by_constant(void)
+{
+	int64_t n[] = {1, 2};
+	const om_prog *p[2];
+	bench t;
+
+	unit_start(&t, chooses, NULL);
+	om_plan_cache *c = om_plan_cache_new(t.h, t.p, NULL);
+	for (int k = 0; k < 2; k++) {
+		om_binding *b = om_binding_new();
+		const om_tensor is = integer(&n[k]);
+		CU_ASSERT_EQUAL(om_binding_dim(t.s, b, "n", 2), OM_OK);
+		CU_ASSERT_EQUAL(om_binding_value(t.s, b, "which", &is), OM_OK);
+		CU_ASSERT_FATAL(is_ok(t.s, om_plan_cache_get(c, b, &p[k])));
+		om_binding_free(b);
+	}
+	CU_ASSERT_PTR_NOT_EQUAL(p[0], p[1]);
+	om_plan_cache_free(c);
+	bench_close(&t);
+}
+
 static CU_TestInfo binding_tests[] = {
 	{"a binding is resolved by the program", a_binding_is_resolved_by_the_program},
 	{"what contradicts is refused, and nothing is bound", what_contradicts_is_refused_and_nothing_is_bound},
@@ -307,6 +412,9 @@ static CU_TestInfo binding_tests[] = {
 	{"a copy can be changed", a_copy_can_be_changed},
 	{"a plan is made once for each binding", a_plan_is_made_once_for_each_binding},
 	{"what cannot be planned is not kept", what_cannot_be_planned_is_not_kept},
+	{"a constant input decides branches", a_constant_input_decides_branches},
+	{"a constant has the type and shape of its input", a_constant_has_the_type_and_shape_of_its_input},
+	{"plans are kept by constant", plans_are_kept_by_constant},
 	CU_TEST_INFO_NULL
 };
 UNIT_SUITE("bindings", binding_tests);
