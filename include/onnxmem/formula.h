@@ -39,7 +39,8 @@ typedef struct om_formula {
 
 /* The formulas of a part of the ranges. */
 typedef struct om_formula_piece {
-	int64_t low[OM_FORMULA_SYMBOLS], high[OM_FORMULA_SYMBOLS]; /* by symbol, inclusive */
+	int64_t low[OM_FORMULA_SYMBOLS];  /* by symbol, the smallest number; 0 after the last symbol */
+	int64_t high[OM_FORMULA_SYMBOLS]; /* by symbol, the largest number */
 	const om_formula *arena; /* by arena: its bytes or, if `least` is not NULL, an upper bound of them */
 	const om_formula *least; /* by arena: a lower bound; NULL: `arena` is exact */
 	const om_formula *const *offset; /* by value id: bytes from the start of its arena; NULL: no single

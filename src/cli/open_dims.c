@@ -95,17 +95,6 @@ list_symbols(const struct open_dims *o, om_cli_open *open, bool batches)
 	}
 }
 
-static om_cli_open *
-list_open(const struct open_dims *o)
-{
-	om_cli_open *open = OM_NEW(o->c->mem, om_cli_open);
-
-	list_symbols(o, open, true);
-	open->nbatch = open->nsymbol;
-	list_symbols(o, open, false);
-	return open;
-}
-
 static bool
 is_open(const om_shape *s, bool *is_named)
 {
@@ -137,6 +126,24 @@ look_at_input(struct open_dims *o, const om_value *v)
 	for (int d = 0; d < s->rank; d++)
 		if (s->dim[d] < 0)
 			add_symbol(o, s->sym[d]);
+}
+
+/* What is open, batches included. */
+static om_cli_open *
+list_open(const struct open_dims *o)
+{
+	om_cli_open *open = OM_NEW(o->c->mem, om_cli_open);
+	struct open_dims all = {.c = o->c, .prog = o->prog, .symbols = "", .shapes = "", .inputs = ""};
+
+	list_symbols(o, open, true);
+	open->nbatch = open->nsymbol;
+	list_symbols(o, open, false);
+	for (uint32_t k = 0; k < o->prog->first->nparam; k++)
+		look_at_input(&all, o->prog->first->param[k]);
+	open->inputs = all.inputs;
+	open->options = om_printf(o->c->mem, "%s%s", all.symbols, all.shapes);
+	open->has_unnamed = *all.shapes != 0;
+	return open;
 }
 
 /* Bind the symbols of batches to 1, if there are any. */
@@ -204,9 +211,6 @@ om_cli_open_dims(om_cli *c, om_binding *b)
 	for (uint32_t k = 0; st == OM_OK && k < p->first->nparam; k++)
 		look_at_input(&o, p->first->param[k]);
 	if (st == OM_OK && *o.inputs) {
-		open->inputs = o.inputs;
-		open->options = om_printf(c->mem, "%s%s", o.symbols, o.shapes);
-		open->has_unnamed = *o.shapes != 0;
 		c->open = open;
 		st = om_fail(c->session, OM_SHAPE, "dims of inputs are open: %s; give them with%s%s, or all with --default-dim N",
 			o.inputs, o.symbols, o.shapes);

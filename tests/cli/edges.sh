@@ -125,3 +125,26 @@ program "half" ir 8 opset 17
 }
 IR
 om report half.ir -q | grep -e 'lower bound' -e '-> '
+
+# Sizes that data decide: those that the file declares are of the run that an exporter traced.
+cat >hints.ir <<'IR'
+program "hints" ir 8 opset 17
+^hints(%x: float32[4,8], %from: int64[1], %k: int64[1], %n: int64[]) {
+	%to = const int64[1] {100}
+	%axis = const int64[1] {1}
+	%zero = const int64[] {0}
+	%one = const int64[] {1}
+	%a: float32[4,3] = Slice(%x, %from, %to, %axis)
+	%b: float32[4,3] = Neg(%a)
+	%c = ReduceSum(%b) {keepdims = 0}
+	%top: float32[4,2], %which: int64[4,2] = TopK(%x, %k)
+	%d: float32[4,2] = Neg(%top)
+	%e = ReduceSum(%d) {keepdims = 0}
+	%r: int64[5] = Range(%zero, %n, %one)
+	%f: int64[5] = Neg(%r)
+	%g = ReduceSum(%f) {keepdims = 0}
+	ret %c, %e, %g
+}
+IR
+om report hints.ir -q | sed -n '/not in the arena/,/^$/p'
+for ways in "" --poison --no-reuse; do om run hints.ir --fill x:value=1 --fill from:value=2 --fill k:value=4 --fill n:value=7 $ways | grep -v "memory of its own\|arena"; done

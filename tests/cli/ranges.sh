@@ -16,3 +16,35 @@ om plan "$models/dynamic.onnx" planned.onnx --dim-range N=32..1
 om plan "$models/dynamic.onnx" planned.onnx --dim-range N=1
 om plan "$models/dynamic.onnx" planned.onnx --dim-range K=1..3
 om plan "$models/dynamic.onnx" planned.onnx --dim-range N=1..100000
+# What a run takes, and formulas.
+om plan "$models/dynamic.onnx" planned.onnx --dim-range N=1..32 --export c-header:plan.h | head -1
+for n in 1 8 32; do om run planned.onnx --dim N=$n --fill deterministic | grep -o 'arena [0-9]* bytes'; done
+grep 'FOR(N)' plan.h | head -2
+om report "$models/dynamic.onnx" --dim-range N=1..32 | sed -n '/memory by/,/^$/p'
+om report "$models/dynamic.onnx" --dim-range N=1..32 --json - | sed -n '/"formulas"/,/"values"/p'
+cat >sizes.ir <<'IR'
+program "sizes" ir 8 opset 17
+^main(%x: float32[N,5], %y: float32[S,48]) {
+	%a = Relu(%x)
+	%b = Exp(%a)
+	%d = Sub(%a, %b)
+	%p = Relu(%y)
+	%q = Softmax(%p)
+	%r = Sub(%p, %q)
+	ret %d, %r
+}
+IR
+om report sizes.ir --io arena --dim-range N=1..9 --dim S=1 | sed -n '/memory by/,/^$/p'
+om report sizes.ir --io arena --dim-range N=1..4000 --dim S=1 | sed -n '/memory by/,/^$/p'
+om report sizes.ir --io arena --dim-range N=1..9 --dim-range S=1..9 | sed -n '/memory by/,/^$/p'
+cat >strides.ir <<'IR'
+program "strides" ir 8 opset 17
+^main(%x: float32[1,1,N,8]) {
+	%a = Relu(%x)
+	%b = MaxPool(%a) {kernel_shape = [2, 2], strides = [2, 2]}
+	%c = Exp(%b)
+	%d = ReduceMean(%c) {keepdims = 0}
+	ret %d
+}
+IR
+om report strides.ir --dim-range N=2..9 | grep formula

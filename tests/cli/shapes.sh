@@ -55,3 +55,19 @@ om report open.ir --dim height=4 --dim width=4 --dim length=8
 om report open.ir --dim height=4 --dim width=4 --dim length=8 --input-shape z:2,7 --json - | grep -A5 '"dims"'
 om report open.ir --dim batch=2 --dim height=4 --dim width=4 --dim length=8 --input-shape z:2,7 --all-strategies | head -2
 om report open.ir --default-dim 4 --json - | grep -A5 '"dims"'
+# Without numbers there are formulas.
+cat >sum.ir <<'IR'
+program "sum" ir 8 opset 17
+^main(%x: float32[batch,16,length], %w: float32[16,16]) {
+	%t = Transpose(%x) {perm = [0, 2, 1]}
+	%a = MatMul(%t, %w)
+	%b = Relu(%t)
+	%c = Add(%a, %b)
+	ret %c
+}
+IR
+om report sum.ir
+om report sum.ir --json -
+om report sum.ir --dim length=3
+om report sum.ir --csv -
+om plan sum.ir --export csv:-
