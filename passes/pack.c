@@ -210,7 +210,7 @@ run(om_run *r, om_prog *p)
 		OM_TRY(om_buffers_interference(r->session, p, b, r->scratch, &c));
 	OM_TRY(way ? share_by(r, p, b, way, &c) : pack(r, p, b, &c));
 	if (r->request->ranged)
-		om_plan_shrink(p, p->plan);
+		om_plan_lower_offsets(p, p->plan);
 	return OM_OK;
 }
 

@@ -203,6 +203,11 @@ OM_API void om_plan_traffic(const om_prog *p, const om_plan *plan, om_traffic *t
  * live there. */
 OM_API om_status om_plan_limits(om_session *s, const om_prog *p, const om_plan *plan, uint64_t arenas, uint64_t total);
 
+/* Shrink a plan with ranges, read for smaller sizes than the largest, to what the shapes of `p` need: offsets and arenas become
+ * smaller, with everything that is live at once in the order in which it lies.  It is a plan for these sizes alone then;
+ * verify it again.  A plan in which that is not possible stays as it is. */
+OM_API om_status om_plan_shrink(om_session *s, const om_prog *p, om_plan *plan);
+
 /* The trip count of a Loop or Scan; -1 if it is not known before the run. */
 OM_API int64_t om_trip_count(const om_op *op);
 

@@ -3,7 +3,7 @@
  * A plan for the largest sizes has two values in different bytes where both are live.  Of such a pair one is above
  * the other.  If that one stays above, whatever the sizes are, no two of them ever overlap: every assignment of offsets
  * with offset(above) >= offset(below) + size(below) for all these pairs is a plan.  The least such offsets are the
- * longest paths.  om_plan_shrink() computes them for numbers, formulas.c for polynomials. */
+ * longest paths.  om_plan_lower_offsets() computes them for numbers, formulas.c for polynomials. */
 #ifndef OM_PLACE_ORDER_H
 #define OM_PLACE_ORDER_H
 

@@ -3,6 +3,7 @@
 
 #include "alloc/place_order.h"
 #include "alloc/plan_shrink.h"
+#include "base/guard.h"
 #include "base/sizes.h"
 
 struct shrink {
@@ -120,7 +121,7 @@ move(const struct shrink *w)
 }
 
 bool
-om_plan_shrink(const om_prog *p, om_plan *plan)
+om_plan_lower_offsets(const om_prog *p, om_plan *plan)
 {
 	om_arena *mem = om_arena_new();
 	struct shrink w = {.p = p, .plan = plan, .o = om_place_order_new(p, plan, mem)};
@@ -139,4 +140,17 @@ om_plan_shrink(const om_prog *p, om_plan *plan)
 		move(&w);
 	om_arena_free(mem);
 	return is_done;
+}
+
+static om_status
+shrink_guarded(const om_prog *p, om_plan *plan)
+{
+	om_plan_lower_offsets(p, plan);
+	return OM_OK;
+}
+
+om_status
+om_plan_shrink(om_session *s, const om_prog *p, om_plan *plan)
+{
+	OM_GUARDED(s, shrink_guarded(p, plan));
 }

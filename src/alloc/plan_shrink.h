@@ -7,6 +7,6 @@
 /* Lower the offsets of a plan with ranges, and the sizes of its arenas, to what the shapes of `p` require, with
  * everything that is live at once in the order in which it lies.  The plan is unchanged, and false is returned, where
  * this is not possible, or takes more. */
-bool om_plan_shrink(const om_prog *p, om_plan *plan);
+bool om_plan_lower_offsets(const om_prog *p, om_plan *plan);
 
 #endif

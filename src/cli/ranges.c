@@ -147,7 +147,7 @@ check_formulas(om_cli *c, const om_plan *is, const int64_t *n)
 		}
 }
 
-/* Read and verify the plan for one size of each range. */
+/* Read and verify the plan for one size of each range: at the offsets of the document, and shrunk. */
 static om_status
 check_one(om_cli *c, const om_prog *from, const char *sidecar, const om_plan *plan, const int64_t *n)
 {
@@ -159,6 +159,10 @@ check_one(om_cli *c, const om_prog *from, const char *sidecar, const om_plan *pl
 		st = om_prog_bind(c->session, from, NULL, &p);
 	if (st == OM_OK)
 		st = om_host_read_plan(c->host, c->model, p, sidecar, b);
+	if (st == OM_OK)
+		st = om_plan_verify(c->session, p, p->plan);
+	if (st == OM_OK)
+		st = om_plan_shrink(c->session, p, p->plan);
 	if (st == OM_OK)
 		st = om_plan_verify(c->session, p, p->plan);
 	if (st == OM_OK)

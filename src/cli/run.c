@@ -39,6 +39,8 @@ read_plan(om_cli *c, const om_tensor *in)
 
 	if (st == OM_OK)
 		st = om_host_read_plan(c->host, c->model, c->prog, om_cli_option(c, "sidecar"), b);
+	if (st == OM_OK && c->prog->plan->nrange)
+		st = om_plan_shrink(c->session, c->prog, c->prog->plan);
 	om_binding_free(b);
 	return st;
 }

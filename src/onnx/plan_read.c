@@ -10,7 +10,6 @@
 
 #include "base/guard.h"
 #include "alloc/plan_arenas.h"
-#include "alloc/plan_shrink.h"
 #include "base/map.h"
 #include "base/sha256.h"
 #include "ir/binding.h"
@@ -913,8 +912,6 @@ read_plan(struct reader *r, const char *sidecar)
 		release_constants(r);
 	place_callers(r);
 	place_aliases(r);
-	if (r->plan->nrange)
-		om_plan_shrink(r->p, r->plan);
 	return OM_OK;
 }
 
