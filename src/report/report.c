@@ -495,7 +495,7 @@ const char *
 om_report_scope(const om_report *r)
 {
 	if (r->arena_bytes == r->order_bound_bytes)
-		return "optimal for this order";
+		return r->prog->plan->nunplanned ? "optimal for this order and the values in the plan" : "optimal for this order";
 	return r->parallel_safe ? "optimal packing for these views and in-place choices, in any order"
 		: "optimal packing for these lifetimes, views and in-place choices";
 }

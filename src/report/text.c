@@ -163,8 +163,7 @@ bound_note(const om_report *r, om_arena *mem)
 
 	if (n == 0)
 		return claim(r, mem);
-	return om_printf(mem, "%s%s; %u value%s outside of the plan", claim(r, mem),
-		r->status == OM_PACK_OPTIMAL && r->arena_bytes ? " and the values in the plan" : "", n, n == 1 ? "" : "s");
+	return om_printf(mem, "%s; %u value%s outside of the plan", claim(r, mem), n, n == 1 ? "" : "s");
 }
 
 static void
