@@ -24,3 +24,13 @@ om report "$models/branches.onnx" --value which
 om report "$models/branches.onnx" --value which:none.npy
 om report "$models/branches.onnx" --value which=1 --value which=0
 om report "$models/branches.onnx" --value x=1 | head -3
+# A document whose value was changed.
+om plan "$models/branches.onnx" --value which=1 --sidecar doc.json
+om verify "$models/branches.onnx" --sidecar doc.json | tail -1
+om run "$models/branches.onnx" --sidecar doc.json --fill deterministic | grep -o 'arena [0-9]* bytes'
+for edit in 's/"elements":"01"/"elements":"0x"/' 's/"elements":"01"/"elements":"0101"/' 's/"elements":"01"/"elements":"00"/' \
+	's/"type":"bool","shape":\[\]/"type":"int8","shape":[]/' 's/"type":"bool","shape":\[\]/"type":"bool","shape":[1]/' \
+	's/"values":{"which"/"values":{"nobody"/'; do
+	sed "$edit" doc.json >changed.json
+	om verify "$models/branches.onnx" --sidecar changed.json
+done
