@@ -47,9 +47,17 @@ typedef struct om_formula_piece {
 				    formula, or not in an arena; the list is NULL with bounds */
 } om_formula_piece;
 
+/* What a run takes for one size of each symbol. */
+typedef struct om_formula_point {
+	int64_t n[OM_FORMULA_SYMBOLS]; /* by symbol */
+	uint64_t arenas;         /* bytes of all arenas */
+} om_formula_point;
+
 /* The formulas of a plan. */
 typedef struct om_formulas {
 	const char *why;         /* a sentence: why there are none; NULL: there are */
+	const om_formula_point *point; /* if there are none: some sizes, from the smallest to the largest */
+	uint32_t npoint;         /* how many */
 	const om_formula_piece *piece; /* they cover the ranges, and do not overlap */
 	uint32_t npiece;         /* how many; 0 if there are none */
 	const om_polynomial *const *bytes; /* by value id: size of its elements; NULL: not in an arena */

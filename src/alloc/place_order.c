@@ -267,3 +267,20 @@ om_place_box_bytes(const om_place_order *o, const om_plan *plan, const om_place_
 
 	return om_size_rounded_up(bytes, plan->arena[o->arena[x->storage]].align);
 }
+
+void
+om_place_offsets(const om_place_order *o, const uint64_t *bytes, uint64_t *offset, uint64_t *height)
+{
+	for (size_t k = 0; k < o->nedge; k++) {
+		const om_place_edge *e = &o->edge[k];
+		const uint64_t end = om_size_sum(offset[o->box[e->box].storage], bytes[e->box]);
+		if (end > offset[e->above])
+			offset[e->above] = end;
+	}
+	for (uint32_t k = 0; k < o->nbox; k++) {
+		const uint32_t storage = o->box[k].storage;
+		const uint64_t end = om_size_sum(offset[storage], bytes[k]);
+		uint64_t *most = &height[o->arena[storage]];
+		*most = end > *most ? end : *most;
+	}
+}

@@ -43,4 +43,8 @@ om_place_order *om_place_order_new(const om_prog *p, const om_plan *plan, om_are
 /* The bytes of a box for the shapes of the program, rounded up to the alignment of its arena. */
 uint64_t om_place_box_bytes(const om_place_order *o, const om_plan *plan, const om_place_box *x);
 
+/* The least offsets, by storage, and the arenas that they take, for boxes of `bytes` bytes, which are multiples of the
+ * alignment.  Both are 0 before. */
+void om_place_offsets(const om_place_order *o, const uint64_t *bytes, uint64_t *offset, uint64_t *height);
+
 #endif

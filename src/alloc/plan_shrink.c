@@ -4,7 +4,6 @@
 #include "alloc/place_order.h"
 #include "alloc/plan_shrink.h"
 #include "base/guard.h"
-#include "base/sizes.h"
 
 struct shrink {
 	const om_prog *p;
@@ -26,25 +25,6 @@ find_sizes(struct shrink *w)
 			return false;
 	}
 	return true;
-}
-
-static void
-find_offsets(struct shrink *w)
-{
-	const om_place_order *o = w->o;
-
-	for (size_t k = 0; k < o->nedge; k++) {
-		const om_place_edge *e = &o->edge[k];
-		const uint64_t end = om_size_sum(w->offset[o->box[e->box].storage], w->bytes[e->box]);
-		if (end > w->offset[e->above])
-			w->offset[e->above] = end;
-	}
-	for (uint32_t k = 0; k < o->nbox; k++) {
-		const uint32_t storage = o->box[k].storage;
-		const uint64_t end = om_size_sum(w->offset[storage], w->bytes[k]);
-		uint64_t *height = &w->height[o->arena[storage]];
-		*height = end > *height ? end : *height;
-	}
 }
 
 /* Is no arena larger than it was? */
@@ -134,7 +114,7 @@ om_plan_lower_offsets(const om_prog *p, om_plan *plan)
 		is_done = find_sizes(&w);
 	}
 	if (is_done)
-		find_offsets(&w);
+		om_place_offsets(w.o, w.bytes, w.offset, w.height);
 	is_done = is_done && fits(&w);
 	if (is_done)
 		move(&w);

@@ -14,19 +14,13 @@
 
 enum { SHOWN = 8 };
 
-/* What was found for the sizes of one range. */
-struct point {
-	const char *sizes;       /* "N = 64" */
-	uint64_t arena;
-};
-
 struct symbolic {
 	om_cli *c;
 	const om_cli_open *open;
 	om_report *report;       /* with formulas; NULL: there are none */
 	const char *why;         /* there are none */
-	struct point point[4];   /* at which the model was planned */
-	size_t npoint;
+	size_t planned;          /* of the ranges that the model was planned for, that with most possible sizes; RANGES: none */
+	uint32_t npoint;         /* how many it has */
 };
 
 static const int64_t ranges[][2] = {{1, 64}, {16, 256}, {64, 512}, {320, 1280}};
@@ -48,22 +42,9 @@ assume(struct symbolic *w, size_t k)
 	c->assumed = all;
 }
 
-static void
-note_point(struct symbolic *w)
-{
-	const om_plan *plan = w->c->prog->plan;
-	struct point *at = &w->point[w->npoint++];
-
-	*at = (struct point){.sizes = ""};
-	for (uint32_t k = 0; k < plan->nrange; k++)
-		at->sizes = om_printf(w->c->mem, "%s%s%s = %" PRId64, at->sizes, k ? ", " : "", plan->range[k].symbol, plan->range[k].high);
-	for (uint32_t k = 0; k < plan->narena; k++)
-		at->arena += plan->arena[k].bytes;
-}
-
-/* Plan for a range; its formulas, if there are any, are those of the report. */
+/* Plan for a range; if it has formulas, or is the last one that is tried, it is that of the report. */
 static om_status
-try_range(struct symbolic *w, size_t k)
+try_range(struct symbolic *w, size_t k, bool is_last)
 {
 	om_cli *c = w->c;
 
@@ -80,9 +61,12 @@ try_range(struct symbolic *w, size_t k)
 		return OM_OK;
 	}
 	const char *why = c->prog->plan->formulas->why;
-	w->why = w->npoint || !why ? w->why : om_strdup(c->mem, why);
-	note_point(w);
-	if (!why)
+	if (why && (w->planned == RANGES || c->prog->plan->formulas->npoint > w->npoint)) {
+		w->planned = k;
+		w->npoint = c->prog->plan->formulas->npoint;
+		w->why = om_strdup(c->mem, why);
+	}
+	if (!why || is_last)
 		w->report = om_report_new(c->prog, c->arg[0], c->mem);
 	return OM_OK;
 }
@@ -96,13 +80,6 @@ command(const struct symbolic *w)
 
 /* ---- Text. ---- */
 
-static void
-write_points(const struct symbolic *w, FILE *to)
-{
-	for (size_t k = 0; k < w->npoint; k++)
-		fprintf(to, "  for %s: arena %" PRIu64 " bytes\n", om_clean_text(w->c->mem, w->point[k].sizes), w->point[k].arena);
-}
-
 static om_status
 write_text(om_cli *c, FILE *to, const void *arg)
 {
@@ -110,28 +87,16 @@ write_text(om_cli *c, FILE *to, const void *arg)
 
 	fprintf(to, "%s: dims of inputs are open: %s\nwith numbers: %s\n", om_clean_text(c->mem, c->arg[0]),
 		om_clean_text(c->mem, w->open->inputs), om_clean_text(c->mem, command(w)));
-	if (w->report) {
+	if (!w->report)
+		fprintf(to, "\nno formula of the arena: %s\n", om_clean_text(c->mem, w->why));
+	else
 		om_report_formulas(w->report, c->mem, to);
+	if (w->report && c->prog->plan->formulas->npiece)
 		om_report_largest(w->report, c->mem, SHOWN, to);
-		return OM_OK;
-	}
-	fprintf(to, "\nno formula of the arena: %s\n", om_clean_text(c->mem, w->why));
-	write_points(w, to);
 	return OM_OK;
 }
 
 /* ---- JSON. ---- */
-
-static json_t *
-points_json(const struct symbolic *w)
-{
-	json_t *all = json_array();
-
-	for (size_t k = 0; k < w->npoint; k++)
-		json_array_append_new(all, json_pack("{s:o,s:I}", "sizes", om_json_text(w->c->mem, w->point[k].sizes), "arena_bytes",
-			(json_int_t)w->point[k].arena));
-	return all;
-}
 
 static om_status
 write_json(om_cli *c, FILE *to, const void *arg)
@@ -144,7 +109,6 @@ write_json(om_cli *c, FILE *to, const void *arg)
 		json_object_set_new(j, "formulas", om_json_formulas(w->report, c->mem));
 	else
 		json_object_set_new(j, "why_none", om_json_text(c->mem, w->why));
-	json_object_set_new(j, "points", points_json(w));
 	const int rc = json_dumpf(j, to, JSON_INDENT(2));
 	json_decref(j);
 	putc('\n', to);
@@ -154,7 +118,7 @@ write_json(om_cli *c, FILE *to, const void *arg)
 om_status
 om_cli_report_open(om_cli *c)
 {
-	struct symbolic w = {.c = c, .open = c->open};
+	struct symbolic w = {.c = c, .open = c->open, .planned = RANGES};
 	const char *json = om_cli_option(c, "json");
 
 	if (w.open->has_unnamed)
@@ -164,7 +128,9 @@ om_cli_report_open(om_cli *c)
 	const bool is_possible = !w.why;
 	om_session_log(c->session, NULL, NULL, OM_LOG_QUIET);  /* not every try is of interest */
 	for (size_t k = 0; k < RANGES && !w.report && is_possible; k++)
-		OM_TRY(try_range(&w, k));
+		OM_TRY(try_range(&w, k, false));
+	if (!w.report && w.planned < RANGES)
+		OM_TRY(try_range(&w, w.planned, true));
 	if (json)
 		OM_TRY(om_cli_write(c, json, write_json, &w));
 	return json && strcmp(json, "-") == 0 ? OM_OK : om_cli_write(c, "-", write_text, &w);

@@ -7,10 +7,12 @@
 #include <inttypes.h>
 
 #include "alloc/formulas.h"
+#include "alloc/place_order.h"
 #include "alloc/polynomial.h"
 #include "alloc/run_memory.h"
 #include "base/guard.h"
 #include "base/shape.h"
+#include "base/sizes.h"
 #include "host/host.h"
 #include "ir/binding.h"
 #include "ir/edit.h"
@@ -231,6 +233,55 @@ check(struct sampling *w)
 	return OM_OK;
 }
 
+/* ---- Points. ---- */
+
+enum { POINTS = 9 };
+
+/* The arenas for sizes of values. */
+static uint64_t
+arenas_of(const struct sampling *w, const om_place_order *o, const int64_t *bytes)
+{
+	uint64_t *by_box = OM_NEWN(w->mem, uint64_t, o->nbox), *offset = OM_NEWN(w->mem, uint64_t, o->nstorage);
+	uint64_t *height = OM_NEWN(w->mem, uint64_t, w->plan->narena);
+	int64_t *by_value = OM_NEWN(w->mem, int64_t, w->plan->nplace);
+
+	for (uint32_t k = 0; k < w->nvalue; k++)
+		by_value[w->value[k]] = bytes[k];
+	for (uint32_t k = 0; k < o->nbox; k++) {
+		const om_place_box *x = &o->box[k];
+		const uint64_t is = x->value ? (uint64_t)by_value[x->value->id] : x->bytes;
+		by_box[k] = om_size_rounded_up(is, w->plan->arena[o->arena[x->storage]].align);
+	}
+	om_place_offsets(o, by_box, offset, height);
+	uint64_t sum = 0;
+	for (uint32_t k = 0; k < w->plan->narena; k++)
+		sum = om_size_sum(sum, height[k]);
+	return sum;
+}
+
+/* Sizes at equal distances, of all symbols at once; those that are not possible are left out. */
+static om_status
+find_points(struct sampling *w, om_formulas *f)
+{
+	const om_place_order *o = om_place_order_new(w->p, w->plan, w->mem);
+	om_formula_point *all = OM_NEWN(w->plan->mem, om_formula_point, POINTS);
+	int64_t *bytes = OM_NEWN(w->mem, int64_t, (size_t)w->nvalue + 1);
+
+	f->point = all;
+	for (int k = 0; o && k < POINTS; k++) {
+		om_formula_point *at = &all[f->npoint];
+		for (uint32_t d = 0; d < w->plan->nrange; d++)
+			at->n[d] = w->plan->range[d].low + (w->plan->range[d].high - w->plan->range[d].low) * k / (POINTS - 1);
+		w->why = NULL;
+		OM_TRY(sizes_at(w, at->n, bytes));
+		if (w->why || (f->npoint && memcmp(all[f->npoint - 1].n, at->n, sizeof at->n) == 0))
+			continue;
+		at->arenas = arenas_of(w, o, bytes);
+		f->npoint++;
+	}
+	return OM_OK;
+}
+
 /* ---- All. ---- */
 
 static void
@@ -295,8 +346,9 @@ find(struct sampling *w)
 		fit(w);
 	if (!w->why)
 		OM_TRY(check(w));
-	w->p->plan->formulas = w->why ? om_formulas_none(w->plan, w->why) : make_formulas(w);
-	return OM_OK;
+	om_formulas *f = w->why ? om_formulas_none(w->plan, w->why) : make_formulas(w);
+	w->p->plan->formulas = f;
+	return f->why && w->value ? find_points(w, f) : OM_OK;
 }
 
 static om_status

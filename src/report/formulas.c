@@ -67,6 +67,18 @@ write_piece(const om_plan *plan, const om_formula_piece *x, om_arena *mem, FILE 
 		fprintf(to, "    total %s %s bytes\n", x->least ? "<=" : "=", om_formula_text(mem, total, symbol, "up", "max"));
 }
 
+static void
+write_points(const om_plan *plan, om_arena *mem, FILE *to)
+{
+	for (uint32_t k = 0; k < plan->formulas->npoint; k++) {
+		const om_formula_point *at = &plan->formulas->point[k];
+		const char *text = "";
+		for (uint32_t d = 0; d < plan->nrange; d++)
+			text = om_printf(mem, "%s%s%s = %" PRId64, text, d ? ", " : "", om_clean_text(mem, plan->range[d].symbol), at->n[d]);
+		fprintf(to, "  for %s: %" PRIu64 " bytes\n", text, at->arenas);
+	}
+}
+
 static bool
 has_rounded(const om_plan *plan)
 {
@@ -88,6 +100,7 @@ om_report_formulas(const om_report *r, om_arena *mem, FILE *to)
 		return;
 	if (f->why) {
 		fprintf(to, "\nno formula of the arena: %s\n", om_clean_text(mem, f->why));
+		write_points(plan, mem, to);
 		return;
 	}
 	fputs("\nmemory by size:\n", to);
@@ -190,6 +203,22 @@ piece_json(const om_report *r, const om_formula_piece *x, om_arena *mem)
 	return j;
 }
 
+static json_t *
+points_json(const om_plan *plan, om_arena *mem)
+{
+	json_t *all = json_array();
+
+	for (uint32_t k = 0; k < plan->formulas->npoint; k++) {
+		json_t *sizes = json_object();
+		for (uint32_t d = 0; d < plan->nrange; d++)
+			json_object_set_new(sizes, om_clean_text(mem, plan->range[d].symbol),
+				json_integer((json_int_t)plan->formulas->point[k].n[d]));
+		json_array_append_new(all, json_pack("{s:o,s:I}", "sizes", sizes, "arena_bytes",
+			(json_int_t)plan->formulas->point[k].arenas));
+	}
+	return all;
+}
+
 json_t *
 om_json_formulas(const om_report *r, om_arena *mem)
 {
@@ -203,6 +232,8 @@ om_json_formulas(const om_report *r, om_arena *mem)
 	for (uint32_t k = 0; k < f->npiece; k++)
 		json_array_append_new(pieces, piece_json(r, &f->piece[k], mem));
 	json_object_set_new(j, "pieces", pieces);
+	if (f->npoint)
+		json_object_set_new(j, "points", points_json(r->prog->plan, mem));
 	return j;
 }
 

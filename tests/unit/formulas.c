@@ -237,6 +237,11 @@ a_size_that_is_no_polynomial_is_the_reason(void)
 	CU_ASSERT_FATAL(is_ok(t.s, om_host_find_formulas(t.h, t.p, p)));
 	CU_ASSERT_PTR_NOT_NULL_FATAL(p->plan->formulas->why);
 	CU_ASSERT_PTR_NOT_NULL(strstr(p->plan->formulas->why, "is no polynomial of N, S"));
+	CU_ASSERT_EQUAL(p->plan->formulas->npoint, 8);  /* N = 2..9 */
+	for (uint32_t k = 0; k < p->plan->formulas->npoint; k++) {
+		const om_formula_point *at = &p->plan->formulas->point[k];
+		CU_ASSERT_EQUAL(at->arenas, shrunk(&t, t.p, at->n[0], at->n[1], 9, 8));
+	}
 	om_prog_free(p);
 	bench_close(&t);
 }
