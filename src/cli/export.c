@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/output_file.h"
 #include "cli/cli.h"
@@ -10,6 +11,7 @@
 struct export {
 	const om_report *r;
 	const char *path;
+	const char *source;      /* the file whose names are used; NULL: the form uses none */
 	char digest[80];
 };
 
@@ -26,6 +28,14 @@ static om_status
 write_tflm(om_cli *c, FILE *to, const void *arg)
 {
 	return om_report_tflm(((const struct export *)arg)->r, c->session, c->mem, to);
+}
+
+static om_status
+write_tflm_names(om_cli *c, FILE *to, const void *arg)
+{
+	const struct export *e = arg;
+
+	return om_report_tflm_names(e->r, c->session, c->mem, e->source, to);
 }
 
 static om_status
@@ -47,36 +57,43 @@ write_ort(om_cli *c, FILE *to, const void *arg)
 static const struct form {
 	const char *name;
 	om_writer *write;        /* NULL: the plan's own document, which `plan` writes */
+	bool has_source;         /* FORM:SOURCE:FILE */
 } forms[] = {
-	{"c-header", write_header}, {"tflm", write_tflm}, {"csv", write_csv}, {"ort", write_ort}, {"json", NULL},
+	{"c-header", write_header, false}, {"tflm", write_tflm, false}, {"tflm-names", write_tflm_names, true},
+	{"csv", write_csv, false}, {"ort", write_ort, false}, {"json", NULL, false},
 };
 
-/* "FORM:FILE" */
+/* "FORM:FILE", or "FORM:SOURCE:FILE", where the last colon ends the source. */
 static om_status
-read_form(om_cli *c, const char *text, const struct form **form, const char **path)
+read_form(om_cli *c, const char *text, const struct form **form, const char **source, const char **path)
 {
 	const size_t n = strcspn(text, ":");
 
 	for (size_t k = 0; k < sizeof forms / sizeof forms[0]; k++) {
 		if (strlen(forms[k].name) != n || memcmp(forms[k].name, text, n) != 0 || !text[n] || !text[n + 1])
 			continue;
+		const char *colon = strrchr(text + n + 1, ':');
+		if (forms[k].has_source && (!colon || colon == text + n + 1 || !colon[1]))
+			return om_fail(c->session, OM_USAGE, "option --export %s requires the .tflite file with the names: %s:TFLITE:FILE, "
+				"not %s", forms[k].name, forms[k].name, text);
 		*form = &forms[k];
-		*path = text + n + 1;
+		*source = forms[k].has_source ? om_strndup(c->mem, text + n + 1, (size_t)(colon - text) - n - 1) : NULL;
+		*path = forms[k].has_source ? colon + 1 : text + n + 1;
 		return OM_OK;
 	}
 	return om_fail(c->session, OM_USAGE, "option --export requires FORM:FILE, where FORM is c-header, tflm, csv, ort or "
-		"json, not %s", text);
+		"json, or tflm-names:TFLITE:FILE, not %s", text);
 }
 
 om_status
 om_cli_exports(om_cli *c, const char **sidecar, size_t *others)
 {
 	const struct form *form = NULL;
-	const char *text, *path = NULL;
+	const char *text, *source, *path = NULL;
 
 	*others = 0;
 	for (size_t at = 0; (text = om_cli_next(c, "export", &at));) {
-		OM_TRY(read_form(c, text, &form, &path));
+		OM_TRY(read_form(c, text, &form, &source, &path));
 		OM_TRY(om_output_check(c->session, path, false));
 		if (form->write)
 			++*others;
@@ -110,7 +127,7 @@ om_cli_export(om_cli *c, const om_report *r)
 	if (c->model)
 		OM_TRY(om_model_digest(c->session, c->model, false, e.digest));
 	for (size_t at = 0; (text = om_cli_next(c, "export", &at));) {
-		OM_TRY(read_form(c, text, &form, &e.path));
+		OM_TRY(read_form(c, text, &form, &e.source, &e.path));
 		OM_TRY(check_places(c, r, form));
 		if (form->write)
 			OM_TRY(om_cli_write(c, e.path, form->write, &e));

@@ -94,7 +94,7 @@ summary(const om_cli *c, const om_report *r, const char *out)
 	if (c->quiet)
 		return;
 	for (size_t at = 0; (text = om_cli_next(c, "export", &at));)
-		taken = taken || strcmp(text + strcspn(text, ":"), ":-") == 0;
+		taken = taken || om_cli_ends_in(text, ":-");
 	FILE *to = taken ? stderr : stdout;
 	const om_plan *plan = c->prog->plan;
 	fprintf(to, "%s: %s %" PRIu64 " (%s), naive %" PRIu64 " (%s), lower bound %" PRIu64 ", %s", out,
@@ -153,8 +153,8 @@ static const om_opt opts[] = {
 	{"annotate", "model,value", "where to write the plan: the model only, or also its values\n"
 		"                            [both from IR version 10 on]"},
 	{"compat", "onnxsim", "also write the metadata keys of onnxsim"},
-	{"export", "FORM:FILE", "also write the plan in another format: c-header, tflm, csv, ort, json; see\n"
-		"                            docs/export-formats.md; repeatable"},
+	{"export", "FORM:FILE", "also write the plan in another format: c-header, tflm, csv, ort, json, or\n"
+		"                            tflm-names:TFLITE; see docs/export-formats.md; repeatable"},
 	{"no-original", NULL, "do not keep in OUT what `strip` needs to give IN back byte for byte"},
 	{"sidecar", "FILE", "also write the plan to a separate document; without OUT, it is the plan of IN", .writes = OM_WRITES_FILE},
 	{0}

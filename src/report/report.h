@@ -157,6 +157,9 @@ void om_report_ascii(const om_report *r, FILE *to);   /* the picture as ASCII ar
  * derived; `digest` is that of the model, or "". */
 void om_report_c_header(const om_report *r, om_arena *mem, const char *path, const char *digest, FILE *to);
 om_status om_report_tflm(const om_report *r, om_session *s, om_arena *mem, FILE *to);
+/* In the order of the tensors of the .tflite file `path`, by their names.  OM_UNSUPPORTED if none has the name of a value in
+ * the arena, if sizes differ, or if tensors of the file that are in use at the same time share memory in the plan. */
+om_status om_report_tflm_names(const om_report *r, om_session *s, om_arena *mem, const char *path, FILE *to);
 om_status om_report_ort(const om_report *r, om_session *s, om_arena *mem, const char *digest, FILE *to);
 
 /* The `most` largest values of a plan with formulas, with the formulas of their sizes. */

@@ -12,12 +12,12 @@
 
 #include <inttypes.h>
 
-#include "report/report.h"
+#include "report/tflm.h"
 
 enum { TFLM_ALIGN = 16 };
 
-static om_status
-check(const om_report *r, om_session *s)
+om_status
+om_tflm_check(const om_report *r, om_session *s)
 {
 	const om_plan *plan = r->prog->plan;
 
@@ -41,19 +41,34 @@ check(const om_report *r, om_session *s)
 	return OM_OK;
 }
 
+void
+om_tflm_head(const om_report *r, uint32_t n, const char *note, FILE *to)
+{
+	fprintf(to, "// Metadata \"OfflineMemoryAllocation\", made by %s.\n// Tensor arena: at least %" PRIu64
+		" bytes, and those of the runtime itself.\n%s%s%s#include <stdint.h>\n\nconst int32_t offline_memory_allocation[] = {\n"
+		"\t1,  // version\n\t0,  // subgraph\n\t%" PRIu32 ",  // tensors\n", PACKAGE_STRING,
+		r->prog->plan->arena[0].bytes, *note ? "// " : "", note, *note ? "\n" : "", n);
+}
+
+void
+om_tflm_tensor(om_arena *mem, const char *name, const om_placement *at, FILE *to)
+{
+	if (at)
+		fprintf(to, "\t%" PRIu64 ",", at->offset);
+	else
+		fputs("\t-1,", to);
+	fputs("  // ", to);
+	for (const char *c = om_clean_text(mem, name); *c; c++)
+		putc(*c == '\\' || *c == '?' ? '_' : *c, to);
+	putc('\n', to);
+}
+
 static void
 write_tensor(const om_report *r, om_arena *mem, FILE *to, const om_value *v)
 {
 	const om_placement *at = &r->prog->plan->place[v->id];
 
-	if (at->where == OM_IN_ARENA)
-		fprintf(to, "\t%" PRIu64 ",", at->offset);
-	else
-		fputs("\t-1,", to);
-	fputs("  // ", to);
-	for (const char *c = om_clean_text(mem, v->name); *c; c++)
-		putc(*c == '\\' || *c == '?' ? '_' : *c, to);
-	putc('\n', to);
+	om_tflm_tensor(mem, v->name, at->where == OM_IN_ARENA ? at : NULL, to);
 }
 
 /* Constants are in the file. */
@@ -82,11 +97,8 @@ write_tensors(const om_report *r, om_arena *mem, FILE *to)
 om_status
 om_report_tflm(const om_report *r, om_session *s, om_arena *mem, FILE *to)
 {
-	OM_TRY(check(r, s));
-	fprintf(to, "// Metadata \"OfflineMemoryAllocation\", made by %s.\n// Tensor arena: at least %" PRIu64
-		" bytes, and those of the runtime itself.\n#include <stdint.h>\n\nconst int32_t offline_memory_allocation[] = {\n"
-		"\t1,  // version\n\t0,  // subgraph\n\t%" PRIu32 ",  // tensors\n", PACKAGE_STRING,
-		r->prog->plan->arena[0].bytes, write_tensors(r, mem, NULL));
+	OM_TRY(om_tflm_check(r, s));
+	om_tflm_head(r, write_tensors(r, mem, NULL), "", to);
 	write_tensors(r, mem, to);
 	fputs("};\n", to);
 	return OM_OK;
