@@ -134,12 +134,36 @@ list_models(om_cli *c, const om_manifest *m)
 /* ---- Fetching. ---- */
 
 static om_status
+tell_path(const char *path)
+{
+	puts(path);
+	fflush(stdout);
+	return OM_OK;
+}
+
+static om_status
+fetch_direct(om_cli *c, om_hub *h, const char *name)
+{
+	om_hub_file file;
+	const char *path;
+
+	if (om_cli_has(c, "with-data") || om_cli_has(c, "opset"))
+		return om_fail(c->session, OM_USAGE, "%s: --with-data and --opset are for models of a manifest",
+			om_url_for_messages(c->mem, name));
+	OM_TRY(om_cli_direct(c, name, om_cli_option(c, "sha256"), &file));
+	OM_TRY(om_hub_fetch(h, &file, &path));
+	return tell_path(path);
+}
+
+static om_status
 fetch_one(om_cli *c, om_hub *h, const om_manifest *m, const char *name)
 {
 	const om_hub_model *model;
 	const char *path;
 	uint64_t opset = 0;
 
+	if (om_hub_is_direct(name))
+		return fetch_direct(c, h, name);
 	OM_TRY(om_cli_number(c, "opset", 1, 1000, &opset));
 	OM_TRY(om_manifest_find(c->session, c->mem, m, name, opset, &model));
 	if (!om_cli_has(c, "with-data")) {
@@ -150,9 +174,7 @@ fetch_one(om_cli *c, om_hub *h, const om_manifest *m, const char *name)
 		OM_TRY(om_hub_fetch(h, &model->data, &path));
 		OM_TRY(om_hub_unpack(h, path, &path));
 	}
-	puts(path);
-	fflush(stdout);
-	return OM_OK;
+	return tell_path(path);
 }
 
 /* A failure does not prevent the other downloads. */
@@ -180,6 +202,16 @@ fetch_all(om_cli *c, om_hub *h, const om_manifest *m)
 	     : om_fail(c->session, first, "%s; %zu of %zu models failed", why, nfailed, c->narg);
 }
 
+/* Does no name need a manifest? */
+static bool
+all_direct(const om_cli *c)
+{
+	for (size_t k = 0; k < c->narg; k++)
+		if (!om_hub_is_direct(c->arg[k]))
+			return false;
+	return c->narg > 0 && !om_cli_has(c, "list");
+}
+
 static om_status
 run(om_cli *c)
 {
@@ -188,7 +220,9 @@ run(om_cli *c)
 
 	if (c->narg == 0 && !om_cli_has(c, "list"))
 		return om_fail(c->session, OM_USAGE, "fetch requires the name of a model, or --list");
-	om_status st = om_cli_hub(c, &h, &m);
+	if (om_cli_has(c, "sha256") && (c->narg != 1 || !all_direct(c)))
+		return om_fail(c->session, OM_USAGE, "option --sha256 is for one name that is an address; the manifest has the others");
+	om_status st = om_cli_hub(c, &h, all_direct(c) ? NULL : &m);
 	if (st == OM_OK && om_cli_has(c, "list"))
 		return list_models(c, &m);
 	if (st == OM_OK)
@@ -200,6 +234,7 @@ run(om_cli *c)
 }
 
 static const om_opt opts[] = {
+	{"sha256", "SUM", "the checksum of a file that is named by its address"},
 	{"opset", "N", "fetch the model for opset N [the highest available]"},
 	{"with-data", NULL, "fetch and unpack the archive with test data; prints the path of its folder"},
 	{"list", NULL, "list models, or those whose names contain one of the WORDs; fetch nothing"},
@@ -214,7 +249,9 @@ static const om_opt_group group = {"options", opts};
 
 const om_cmd om_fetch_cmd = {
 	.name = "fetch", .usage = "NAME... | --list [WORD]... [options]", .brief = "fetch models from the public model zoo",
-	.text = "Prints the path of each model; the last line is PASSED or FAILED.  A cached file is\n"
+	.text = "A NAME is that of a model in the manifest, an address with a checksum, such as\n"
+		"https://HOST/FILE#sha256=SUM, or hf:ORG/REPO/FILE[@REV], with or without #sha256=SUM.\n"
+		"Prints the path of each model; the last line is PASSED or FAILED.  A cached file is\n"
 		"used if its SHA-256 matches.  Mirrors are taken from the options, else from\n"
 		"ONNXMEM_MIRRORS, else from ~/.config/onnxmem/config, else from the manifest.",
 	.max_args = OM_CMD_ANY,

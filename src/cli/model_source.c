@@ -11,6 +11,7 @@
 
 static const om_opt hub_opts[] = {
 	{"mirror", "URL", "base URL of a mirror; repeatable, tried in this order"},
+	{"hf-base", "URL", "base URL of names such as hf:ORG/REPO/FILE@REV [https://huggingface.co]"},
 	{"manifest", "FILE|URL", "list of models to use instead of the built-in one"},
 	{"cache", "FOLDER", "folder of downloaded models [$ONNX_HOME/hub, else ~/.cache/onnx/hub]"},
 	{"offline", NULL, "use cached models only"},
@@ -115,6 +116,19 @@ read_numbers(om_cli *c, om_hub *h)
 }
 
 om_status
+om_cli_direct(om_cli *c, const char *name, const char *sum, om_hub_file *f)
+{
+	const char *base = om_cli_option(c, "hf-base"), *variable = getenv("ONNXMEM_HF");
+	om_hub_config config;
+
+	OM_TRY(om_hub_config_read(c->session, c->mem, &config));
+	base = base ? base : variable && *variable ? variable : config.hf ? config.hf : "https://huggingface.co";
+	if (!om_is_url(base))
+		return om_fail(c->session, OM_USAGE, "the base of hf: is an address such as https://HOST, not %s", base);
+	return om_hub_direct(c->session, c->mem, base, name, sum, f);
+}
+
+om_status
 om_cli_hub(om_cli *c, om_hub *h, om_manifest *m)
 {
 	om_hub_config config;
@@ -130,6 +144,8 @@ om_cli_hub(om_cli *c, om_hub *h, om_manifest *m)
 	h->cache = om_cli_option(c, "cache");
 	if (!h->cache)
 		OM_TRY(om_hub_cache_folder(c->session, c->mem, &h->cache));
+	if (!m)
+		return OM_OK;
 	OM_TRY(om_hub_config_read(c->session, c->mem, &config));
 	OM_TRY(find_manifest(c, h, &config, m));
 	return find_mirrors(c, h, &config, m);

@@ -75,6 +75,31 @@ end(om_cli *c)
 
 /* ---- The model. ---- */
 
+static void
+keep_path(struct trial *t, const char *path)
+{
+	char *full = realpath(path, NULL);
+
+	t->path = om_strdup(t->c->mem, full ? full : path);
+	free(full);
+}
+
+static om_status
+fetch_direct(struct trial *t)
+{
+	om_hub_file file;
+	om_hub h;
+
+	OM_TRY(om_cli_hub(t->c, &h, NULL));
+	h.progress = NULL;
+	OM_TRY(om_cli_direct(t->c, t->t->fetch, NULL, &file));
+	const om_status st = om_hub_fetch(&h, &file, &t->path);
+	t->absent = om_status_exit(st) == 6;
+	OM_TRY(st);
+	keep_path(t, t->path);
+	return OM_OK;
+}
+
 static om_status
 fetch(struct trial *t)
 {
@@ -91,9 +116,7 @@ fetch(struct trial *t)
 	OM_TRY(st);
 	if (data)
 		OM_TRY(om_hub_unpack(&h, t->path, &t->path));
-	char *full = realpath(t->path, NULL);
-	t->path = om_strdup(t->c->mem, full ? full : t->path);
-	free(full);
+	keep_path(t, t->path);
 	if (data)
 		t->path = om_suite_model_below(t->c, t->path);
 	return t->path ? OM_OK : om_fail(t->c->session, OM_IO, "the archive of %s has no model", t->t->fetch);
@@ -104,7 +127,7 @@ find(struct trial *t)
 {
 	t->path = t->t->path;
 	if (t->t->fetch)
-		OM_TRY(fetch(t));
+		OM_TRY(om_hub_is_direct(t->t->fetch) ? fetch_direct(t) : fetch(t));
 	if (chdir(t->suite->folder) != 0)
 		return om_fail(t->c->session, OM_IO, "%s: no folder", t->suite->folder);
 	if (om_cli_has(t->c, "plan-only"))

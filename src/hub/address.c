@@ -119,8 +119,10 @@ read_line(om_session *s, om_arena *mem, om_hub_config *config, const char *path,
 		OM_PUSH(mem, config->mirror, config->nmirror, config->capmirror, value);
 	else if (strcmp(key, "manifest") == 0 && *value)
 		config->manifest = value;
+	else if (strcmp(key, "hf") == 0 && om_is_url(value))
+		config->hf = value;
 	else
-		return om_fail(s, OM_MALFORMED, "%s: line %d: expected `mirror = URL` or `manifest = URL`", path,
+		return om_fail(s, OM_MALFORMED, "%s: line %d: expected `mirror = URL`, `manifest = URL` or `hf = URL`", path,
 			line);
 	return OM_OK;
 }

@@ -34,6 +34,7 @@ struct job {
 	const char *path, *part; /* in the cache */
 	int fd;                  /* of the partial file, locked */
 	const char *errors;       /* the errors of all mirrors */
+	char sum[65];            /* of a file whose checksum is not known before */
 };
 
 /* ---- The cache. ---- */
@@ -76,8 +77,9 @@ check_cached(struct job *j, bool *exists)
 	if (*exists)
 		return OM_OK;
 	if (h->offline)
-		return om_fail(h->session, OM_DOWNLOAD, "%s: the cached file has the SHA-256 %s, the manifest %s; "
-			"without --offline it is downloaded again", j->path, sum, j->f->sha256);
+		return om_fail(h->session, OM_DOWNLOAD, "%s: the cached file has the SHA-256 %s, %s %s; "
+			"without --offline it is downloaded again", j->path, sum,
+			j->f->url ? "expected was" : "the manifest", j->f->sha256);
 	om_warn(h->session, "%s: damaged (SHA-256 mismatch); it is downloaded again", j->path);
 	return unlink(j->path) == 0 || errno == ENOENT ? OM_OK
 	     : om_fail(h->session, OM_IO, "%s: damaged, and cannot be removed: %s", j->path, strerror(errno));
@@ -127,7 +129,7 @@ recognize_content(struct job *j)
 	text[n > 0 ? n : 0] = '\0';
 	if (strncmp(text, pointer, sizeof pointer - 1) == 0 && size_of(j->fd) < 1024) {
 		const char *oid = strstr(text, "oid sha256:");
-		const bool same = oid && strncmp(oid + 11, j->f->sha256, 64) == 0;
+		const bool same = oid && j->f->sha256 && strncmp(oid + 11, j->f->sha256, 64) == 0;
 		return om_printf(j->h->mem,
 			"a Git LFS pointer%s, not the file itself: the server stores the file elsewhere, or "
 			"not any more; use another mirror with `--mirror URL`", same ? " to this very file" : "");
@@ -138,6 +140,12 @@ recognize_content(struct job *j)
 	return NULL;
 }
 
+static const char *
+expected_by(const struct job *j)
+{
+	return j->f->url ? "expected was" : "the manifest has";
+}
+
 /* Verify a complete file.  After a mismatch the partial file is truncated. */
 static om_status
 check_sum(struct job *j, bool resumed, om_transfer *t)
@@ -146,13 +154,14 @@ check_sum(struct job *j, bool resumed, om_transfer *t)
 	char sum[65];
 
 	OM_TRY(om_file_sha256(j->h->session, j->h->mem, j->fd, j->part, sum));
-	if (strcmp(sum, j->f->sha256) == 0)
+	memcpy(j->sum, sum, sizeof sum);
+	if (j->f->sha256 ? strcmp(sum, j->f->sha256) == 0 : !content)
 		return OM_OK;
 	t->end = resumed && !content ? OM_TRANSFER_RETRY : OM_TRANSFER_FAILED;
 	if (content)
 		snprintf(t->reason, sizeof t->reason, "the server sent %s", content);
 	else
-		snprintf(t->reason, sizeof t->reason, "SHA-256 mismatch: %s, the manifest has %s", sum, j->f->sha256);
+		snprintf(t->reason, sizeof t->reason, "SHA-256 mismatch: %s, %s %s", sum, expected_by(j), j->f->sha256);
 	if (ftruncate(j->fd, 0) != 0)
 		t->end = OM_TRANSFER_LOCAL_ERROR;
 	return OM_OK;
@@ -217,13 +226,21 @@ wait_before(struct job *j, uint64_t failed, const om_transfer *t)
 	wait_seconds(fmax(backoff, requested));
 }
 
+/* Nothing would tell that the file has changed since its beginning came. */
+static bool
+starts_anew(const struct job *j, uint64_t before)
+{
+	const uint64_t all = j->f->bytes;
+	return (all && before > all) || (before && !j->f->sha256);
+}
+
 /* One transfer, or only the verification of a partial file that is complete. */
 static om_status
 try_once(struct job *j, om_transfer *t)
 {
 	const uint64_t before = size_of(j->fd), all = j->f->bytes;
 
-	if (all && before > all && ftruncate(j->fd, 0) != 0)
+	if (starts_anew(j, before) && ftruncate(j->fd, 0) != 0)
 		return om_fail(j->h->session, OM_IO, "%s: %s", j->part, strerror(errno));
 	if (all && before == all) {
 		*t->reason = '\0';
@@ -236,11 +253,11 @@ try_once(struct job *j, om_transfer *t)
 }
 
 static om_status
-try_mirror(struct job *j, const char *mirror, om_transfer *t)
+try_url(struct job *j, const char *url, om_transfer *t)
 {
 	const uint64_t min_progress = j->f->bytes / 64 + 4096;
 
-	t->url = om_url_join(j->h->mem, mirror, j->f->path);
+	t->url = url;
 	om_info(j->h->session, "%s: from %s", j->name, om_url_for_messages(j->h->mem, t->url));
 	for (uint64_t failed = 0;;) {
 		const uint64_t before = size_of(j->fd);
@@ -267,8 +284,9 @@ try_mirrors(struct job *j)
 			"`--size-limit SIZE` sets another one", j->name, (unsigned long long)j->f->bytes,
 			(unsigned long long)h->size_limit);
 	j->errors = "";
-	for (size_t k = 0; k < h->nmirror; k++) {
-		OM_TRY(try_mirror(j, h->mirror[k], &t));
+	const size_t n = j->f->url ? 1 : h->nmirror;
+	for (size_t k = 0; k < n; k++) {
+		OM_TRY(try_url(j, j->f->url ? j->f->url : om_url_join(h->mem, h->mirror[k], j->f->path), &t));
 		if (t.end == OM_TRANSFER_DONE)
 			return OM_OK;
 		if (t.end == OM_TRANSFER_LOCAL_ERROR)
@@ -276,7 +294,7 @@ try_mirrors(struct job *j)
 		j->errors = om_printf(h->mem, "%s; %s: %s", j->errors, om_url_for_messages(h->mem, t.url), t.reason);
 	}
 	return om_fail(h->session, OM_DOWNLOAD, "%s cannot be downloaded%s", j->name,
-		h->nmirror ? j->errors : ": no mirror is known; add one with `--mirror URL`");
+		n ? j->errors : ": no mirror is known; add one with `--mirror URL`");
 }
 
 /* ---- Completion. ---- */
@@ -315,9 +333,87 @@ fetch_locked(struct job *j)
 	return commit_file(j);
 }
 
+/* ---- Files whose checksum is not known. ---- */
+
+/* The checksum of the first download, which is next to it; NULL: there was none. */
+static const char *
+recorded_sum(om_hub *h, const char *record)
+{
+	char text[65] = "";
+	FILE *in = fopen(record, "r");
+	const size_t n = in ? fread(text, 1, 64, in) : 0;
+
+	if (in)
+		fclose(in);
+	return n == 64 && om_is_sha256(text) ? om_strdup(h->mem, text) : NULL;
+}
+
+static om_status
+write_sum(om_session *s, FILE *to, void *sum)
+{
+	(void)s;
+	fprintf(to, "%s\n", (const char *)sum);
+	return OM_OK;
+}
+
+/* Another process may have finished it before the lock was taken. */
+static om_status
+fetch_first(struct job *j, const char *record, const char **sum)
+{
+	om_hub *h = j->h;
+
+	OM_TRY(lock_part(j));
+	*sum = recorded_sum(h, record);
+	if (*sum)
+		return OM_OK;
+	OM_TRY(try_mirrors(j));
+	om_hub_file f = *j->f;
+	f.sha256 = *sum = om_strdup(h->mem, j->sum);
+	j->path = cached_path(h, &f);
+	OM_TRY(commit_file(j));
+	return om_output_write(h->session, record, write_sum, j->sum);
+}
+
+static om_status
+fetch_recorded(om_hub *h, const om_hub_file *f, const char *sum, const char **path)
+{
+	om_hub_file known = *f;
+
+	known.sha256 = sum;
+	return om_hub_fetch(h, &known, path);
+}
+
+static om_status
+fetch_unknown(om_hub *h, const om_hub_file *f, const char **path)
+{
+	const char *slash = strrchr(f->path, '/'), *at = om_printf(h->mem, "%s/%s", h->cache, f->path);
+	const char *record = om_printf(h->mem, "%s.sha256", at), *sum = recorded_sum(h, record);
+	struct job j = {.h = h, .f = f, .name = slash ? slash + 1 : f->path, .part = om_printf(h->mem, "%s.part", at), .fd = -1};
+
+	if (sum)
+		return fetch_recorded(h, f, sum, path);
+	if (h->offline)
+		return om_fail(h->session, OM_DOWNLOAD, "%s is not in the cache %s, and --offline forbids downloads", j.name, h->cache);
+	OM_TRY(om_make_parent_folders(h->session, at));
+	const uint64_t before = h->nfetched;
+	om_status st = fetch_first(&j, record, &sum);
+	if (j.fd >= 0)
+		close_part(&j);
+	OM_TRY(st);
+	if (h->nfetched == before)
+		return fetch_recorded(h, f, sum, path);
+	om_warn(h->session, "%s: its checksum is not known; that of this download is recorded: #sha256=%s", j.name, sum);
+	*path = j.path;
+	return OM_OK;
+}
+
+/* ---- All. ---- */
+
 om_status
 om_hub_fetch(om_hub *h, const om_hub_file *f, const char **path)
 {
+	if (!f->sha256)
+		return fetch_unknown(h, f, path);
 	const char *slash = strrchr(f->path, '/');
 	struct job j = {.h = h, .f = f, .name = slash ? slash + 1 : f->path, .path = cached_path(h, f), .fd = -1};
 	bool exists;

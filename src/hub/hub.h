@@ -24,7 +24,8 @@
 typedef struct om_hub_file {
 	const char *path;        /* relative to a mirror, and to the cache; NULL: no file */
 	uint64_t bytes;          /* 0: unknown */
-	const char *sha256;
+	const char *sha256;      /* NULL: unknown, and that of the first download is recorded; only with `url` */
+	const char *url;         /* where it is; NULL: `path` on a mirror */
 } om_hub_file;
 
 typedef struct om_hub_model {
@@ -50,6 +51,14 @@ om_status om_manifest_read(om_session *s, om_arena *mem, const char *text, size_
  * highest.  OM_USAGE if there is none; the message lists similar names. */
 om_status om_manifest_find(om_session *s, om_arena *mem, const om_manifest *m, const char *name, uint64_t opset,
 	const om_hub_model **found);
+
+/* Is it a name for om_hub_direct()? */
+bool om_hub_is_direct(const char *name);
+
+/* The file that is named by its address: "hf:ORG/REPO/FILE[@REV]", whose address starts with `hf_base`, or a URL, each with
+ * an optional "#sha256=SUM".  `sum`: the checksum, if it is known otherwise; or NULL.  OM_USAGE if there are two, or none for
+ * a URL, and for what is no such name. */
+om_status om_hub_direct(om_session *s, om_arena *mem, const char *hf_base, const char *name, const char *sum, om_hub_file *f);
 
 /* ---- The cache and the mirrors. ---- */
 
@@ -85,6 +94,7 @@ typedef struct om_hub_config {
 	const char **mirror;
 	size_t nmirror, capmirror;
 	const char *manifest;
+	const char *hf;          /* base URL of names that start with hf: */
 } om_hub_config;
 
 om_status om_hub_config_read(om_session *s, om_arena *mem, om_hub_config *config);
@@ -136,6 +146,8 @@ bool om_is_url(const char *text);
  * end. */
 const char *om_url_join(om_arena *mem, const char *base, const char *path);
 
+/* 64 hexadecimal digits? */
+bool om_is_sha256(const char *text);
 /* Is this a relative path that stays inside the folder it is joined to? */
 bool om_path_is_safe(const char *path);
 om_status om_make_parent_folders(om_session *s, const char *path);  /* its parent folders */

@@ -1,5 +1,5 @@
 onnxmem_SOURCES += \
-	%D%/address.c %D%/fetch.c %D%/file.c %D%/hub.h %D%/hub_module.c %D%/hub_module.h %D%/manifest.c \
+	%D%/address.c %D%/direct.c %D%/fetch.c %D%/file.c %D%/hub.h %D%/hub_module.c %D%/hub_module.h %D%/manifest.c \
 	src/base/load_module.c
 
 # What needs libcurl and libarchive, which only fetching loads.

@@ -19,8 +19,8 @@
 
 /* ---- Validation. ---- */
 
-static bool
-is_sha256(const char *text)
+bool
+om_is_sha256(const char *text)
 {
 	return strlen(text) == 64 && strspn(text, "0123456789abcdefABCDEF") == 64;
 }
@@ -55,7 +55,7 @@ read_file(const struct reader *r, const json_t *path, const json_t *bytes, const
 {
 	if (!json_is_string(path) || !om_path_is_safe(json_string_value(path)))
 		return fail_model(r, "its path is missing, or not a safe relative path");
-	if (!json_is_string(sum) || !is_sha256(json_string_value(sum)))
+	if (!json_is_string(sum) || !om_is_sha256(json_string_value(sum)))
 		return fail_model(r, "its SHA-256 is missing, or not 64 hexadecimal digits");
 	if (bytes && (!json_is_integer(bytes) || json_integer_value(bytes) < 0))
 		return fail_model(r, "its size is not a number of bytes");

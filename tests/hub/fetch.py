@@ -94,6 +94,8 @@ ARCHIVES = {
 # ---- The manifest and the mirrors. ----
 
 FILES = {"dir/of/model.onnx": MODEL, "dir/model-7.onnx": OLD, "small.onnx": SMALL}
+FILES.update({"org/repo/resolve/main/sub/net.onnx": MODEL, "org/repo/resolve/v1.0/sub/net.onnx": OLD,
+              "org/repo/resolve/main/a@b/n et.onnx": SMALL})
 FILES.update({"data/%s.tar.gz" % name: data for name, data in ARCHIVES.items()})
 
 
@@ -488,6 +490,142 @@ def _():
     case.env["http_proxy"] = "http://127.0.0.1:%d" % main.server_address[1]
     case.run("net", mirrors=["http://models.invalid/good-proxy"]).good()
     assert main.asked("good-proxy")
+
+
+# ---- Files that are named by their address. ----
+
+def named(case, path, data):
+    """The file of a name, in the cache."""
+    dirs, _, name = path.rpartition("/")
+    return os.path.join(case.home, "onnx/hub", dirs, sha(data) + "_" + name)
+
+
+def direct(case, path, data, *args, **how):
+    """Fetched without a manifest."""
+    case.env["ONNXMEM_MANIFEST"] = case.home + "/none.json"
+    case.run(*args, **how)
+    assert case.status == 0 and case.out.splitlines()[0] == named(case, path, data), case
+    assert read(named(case, path, data)) == data and not case.left(), case.left()
+    return case
+
+
+def hf(mirror):
+    return ["--hf-base", main.base(mirror)]
+
+
+@test("an address with its checksum, in the fragment or as an option; again from the cache")
+def _():
+    url = main.base("good-url") + "/dir/of/model.onnx?key=secret"
+    case = direct(Case(), "url/model.onnx", MODEL, url + "#sha256=" + sha(MODEL).upper())
+    direct(case, "url/model.onnx", MODEL, url, "--sha256", sha(MODEL), "--offline")
+    assert len(main.asked("good-url")) == 1 and "PASSED 0 fetched, 1 from the cache" in case.out, case
+    case.run(url, "--sha256", sha(OLD), "--offline").bad("model.onnx is not in the cache .*--offline forbids")
+    write(named(case, "url/model.onnx", MODEL), b"damaged")
+    case.run(url, "--sha256", sha(MODEL), "--offline").bad("has the SHA-256 [0-9a-f]{64}, expected was " + sha(MODEL))
+    direct(case, "url/model.onnx", MODEL, url, "--sha256", sha(MODEL))
+    assert "damaged" in case.err
+
+
+@test("an address: what is refused before anything is sent")
+def _():
+    url = main.base("good-refused") + "/small.onnx?key=secret"
+    for words, what in ((["#sha256=12"], "64 hexadecimal digits, not 12"), (["#md5=12"], "expected #sha256=SUM"),
+                        (["#sha256=" + sha(OLD), "--sha256", sha(MODEL)], "two different SHA-256"),
+                        ([""], "small.onnx requires a checksum"), (["", "--sha256", sha(OLD), "net"], "for one name"),
+                        (["", "--sha256", sha(OLD), "--with-data"], "for models of a manifest")):
+        case = Case().run(url + words[0], *words[1:]).bad(what, 2)
+        assert "secret" not in case.err.replace(words[0], "") or not words[0], case
+    Case().run("net", "--sha256", sha(OLD)).bad("the manifest has the others", 2)
+    assert not main.asked("good-refused")
+
+
+@test("an address: a wrong file, one that is too large, a line that is cut")
+def _():
+    case = Case().run(main.base("wrong-url") + "/dir/of/model.onnx#sha256=" + sha(MODEL)).bad(
+        "SHA-256 mismatch: [0-9a-f]{64}, expected was " + sha(MODEL))
+    assert not case.left()
+    Case().run(main.base("flood-url") + "/dir/of/model.onnx#sha256=" + sha(MODEL), "--size-limit", "1M").bad(
+        "sends more than the limit of 1048576 bytes")
+    direct(Case(), "url/model.onnx", MODEL, main.base("drop-url") + "/dir/of/model.onnx#sha256=" + sha(MODEL))
+    folder = tempfile.mkdtemp(dir=ROOT)
+    write(folder + "/x y.onnx", SMALL)
+    direct(Case(), "url/x_20y.onnx", SMALL, "file://" + folder + "/x%20y.onnx#sha256=" + sha(SMALL))
+
+
+@test("hf: a file of a repository, its revisions, and names with @ and spaces")
+def _():
+    case = direct(Case(), "hf/org/repo/main/sub/net.onnx", MODEL, "hf:org/repo/sub/net.onnx#sha256=" + sha(MODEL), *hf("good-hf"))
+    assert main.asked("good-hf")[0][1] == "org/repo/resolve/main/sub/net.onnx"
+    direct(case, "hf/org/repo/v1.0/sub/net.onnx", OLD, "hf:org/repo/sub/net.onnx@v1.0", "--sha256", sha(OLD), *hf("good-hf"))
+    case.run("hf:org/repo/a@b/n et.onnx", *hf("good-space"))
+    assert main.asked("good-space")[0][1].replace("%20", " ").replace("%40", "@") == "org/repo/resolve/main/a@b/n et.onnx", main.log
+    for name in ("hf:org/repo", "hf:org/repo/", "hf:/repo/file", "hf:org//file", "hf:org/repo/file@", "hf:org/repo/../file",
+                 "hf:org/repo/file@..", "hf:../repo/file", "hf:"):
+        Case().run(name, *hf("good-none")).bad("expected hf:ORG/REPO/FILE", 2)
+    Case().run("hf:org/repo/x.onnx", "--hf-base", "nowhere").bad("the base of hf: is an address", 2)
+    assert not main.asked("good-none")
+
+
+@test("hf: the base address, by the environment and the configuration")
+def _():
+    case = Case()
+    case.env["ONNXMEM_HF"] = main.base("good-env")
+    direct(case, "hf/org/repo/main/sub/net.onnx", MODEL, "hf:org/repo/sub/net.onnx#sha256=" + sha(MODEL))
+    assert main.asked("good-env")
+    case = Case()
+    write(case.home + "/.config/onnxmem/config", "hf = " + main.base("good-config") + "\n")
+    direct(case, "hf/org/repo/main/sub/net.onnx", MODEL, "hf:org/repo/sub/net.onnx#sha256=" + sha(MODEL))
+    assert main.asked("good-config")
+
+
+@test("hf: without a checksum, that of the first download is recorded and holds from then on")
+def _():
+    name, path = "hf:org/repo/sub/net.onnx", "hf/org/repo/main/sub/net.onnx"
+    case = Case().run(name, "--offline", *hf("good-first")).bad("is not in the cache .*--offline forbids")
+    direct(case, path, MODEL, name, *hf("good-first"))
+    assert "#sha256=" + sha(MODEL) in case.err and "PASSED 1 fetched" in case.out, case
+    direct(case, path, MODEL, name, "--offline", *hf("good-first"))
+    direct(case, path, MODEL, name, *hf("good-first"))
+    assert len(main.asked("good-first")) == 1
+    os.unlink(named(case, path, MODEL))
+    case.run(name, *hf("wrong-first")).bad("SHA-256 mismatch: [0-9a-f]{64}, expected was " + sha(MODEL))
+    write(case.home + "/onnx/hub/" + path + ".sha256", "damaged")
+    direct(case, path, MODEL, name, *hf("good-first"))
+
+
+@test("hf: without a checksum, nothing is put behind what may be another file, and no page or pointer is taken")
+def _():
+    name, path = "hf:org/repo/sub/net.onnx", "hf/org/repo/main/sub/net.onnx"
+    case = Case()
+    write(case.home + "/onnx/hub/" + path + ".part", OLD)
+    direct(case, path, MODEL, name, *hf("good-fresh"))
+    assert [r for _, _, r in main.asked("good-fresh")] == [None]
+    case = Case().run(name, "--retries", "2", *hf("drop-fresh")).bad("cannot be downloaded")
+    assert all(r is None for _, _, r in main.asked("drop-fresh")), main.asked("drop-fresh")
+    for mirror, what in (("page-hf", "a web page"), ("pointer-hf", "a Git LFS pointer, not"), ("status-404-hf", "404")):
+        case = Case().run(name, *hf(mirror)).bad(what)
+        assert not case.left() and not os.path.exists(case.home + "/onnx/hub/" + path + ".sha256"), case
+    case = Case()
+    case.env["ONNXMEM_MANIFEST"] = "none.json"
+    both = [case.start(name, *hf("slow-two")) for _ in range(3)]
+    ends = [p.communicate(timeout=60) + (p.returncode,) for p in both]
+    assert all(e[2] == 0 for e in ends) and len(main.asked("slow-two")) == 1 and not case.left(), ends
+
+
+@test("a suite fetches files by their address")
+def _():
+    folder = tempfile.mkdtemp(dir=ROOT)
+    shutil.copy(of_the_tree() + "digits.onnx", folder + "/d.onnx")
+    sum = sha(read(folder + "/d.onnx"))
+    os.makedirs(folder + "/o/r/resolve/main")
+    shutil.copy(folder + "/d.onnx", folder + "/o/r/resolve/main/d.onnx")
+    case = Case()
+    write(case.home + "/suite.json", json.dumps({"schema": "onnxmem-suite/1", "models": [
+        {"fetch": "file://" + folder + "/d.onnx#sha256=" + sum}, {"fetch": "hf:o/r/d.onnx", "name": "hf"}]}))
+    case.env["ONNXMEM_MANIFEST"] = "none.json"
+    run = subprocess.run([COMMAND, "regress", case.home + "/suite.json", "--hf-base", "file://" + folder], env=case.env,
+                         capture_output=True, text=True)
+    assert run.returncode == 0 and run.stdout.count("\nok ") == 2, run
 
 
 # ---- https. ----
