@@ -107,7 +107,7 @@ where_text(const om_prog *p, uint32_t bound_step, om_arena *mem)
 
 	if (!op)
 		return om_printf(mem, "at step %" PRIu32 ", at the end of the graph", step);
-	return om_printf(mem, "at step %" PRIu32 ", in %s%s%s", step, op->type, *op->name ? " " : "", op->name);
+	return om_printf(mem, "at step %" PRIu32 ", in %s", step, om_op_where(op, mem));
 }
 
 /* The values live at the step that determines the bound of arena `k`. */

@@ -101,6 +101,17 @@ om_run_steps_range(const om_run_steps *s, om_steps range)
 /* ---- Labels. ---- */
 
 const char *
+om_op_where(const om_op *op, om_arena *mem)
+{
+	const char *text = om_printf(mem, "%s%s%s", op->type, *op->name ? " " : "", op->name);
+	const char *path = op->block ? op->block->path : "";
+
+	if (op->node == OM_NO_NODE)
+		return text;
+	return om_printf(mem, "%s (node %u%s%s)", text, (unsigned)op->node, *path ? " of " : "", path);
+}
+
+const char *
 om_op_label(const om_op *op)
 {
 	if (*op->name)

@@ -25,6 +25,9 @@ uint32_t om_run_steps_of(const om_run_steps *s, uint32_t step);
 /* The steps of a run among these steps of om_timeline(); if there is none, the one that follows. */
 om_steps om_run_steps_range(const om_run_steps *s, om_steps range);
 
+/* The operator, the name and the place of `op` in the file: "Conv conv3 (node 4)", "Add (node 2 of y/body)". */
+const char *om_op_where(const om_op *op, om_arena *mem);
+
 /* A label for `op`: its name, or that of its first output, or its type. */
 const char *om_op_label(const om_op *op);
 
