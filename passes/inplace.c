@@ -44,7 +44,7 @@ run(om_run *r, om_prog *p)
 		how++;
 	if (how > OM_SUBBUFFERS_AUTO)
 		return om_fail(r->session, OM_USAGE, "option concat must be yes, no or auto, not %s", concat);
-	OM_TRY(om_assign_inplace(r->session, p, p->assignment, (om_subbuffers)how, p->mem, &p->assignment));
+	OM_TRY(om_assign_inplace(r->session, p, p->assignment, (om_subbuffers)how, true, p->mem, &p->assignment));
 	count(r, p);
 	return OM_OK;
 }

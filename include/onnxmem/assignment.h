@@ -114,6 +114,41 @@ typedef struct om_schedule {
 	const struct om_schedule *original; /* the order in which they came; NULL: this one */
 } om_schedule;
 
+/* Why an output of an op is computed over an input of it, or why not: what the analysis found when it decided. */
+typedef enum om_overwrite {
+	OM_OVERWRITE_UNDECIDED,  /* no decision was made: the op has bodies or is folded, or the analysis did not run */
+	OM_OVERWRITE_DONE,       /* the output is computed over the input */
+	OM_OVERWRITE_PART,       /* the input is computed in a part of the output, or in all of it */
+	OM_OVERWRITE_NO_RULE,    /* the operator is not known, or permits it for no input */
+	OM_OVERWRITE_CONST,      /* the input is a constant */
+	OM_OVERWRITE_OUTSIDE,    /* the input is in memory of the caller, or part of a constant */
+	OM_OVERWRITE_NO_SIZE,    /* the size of the input is zero or not known */
+	OM_OVERWRITE_SIZE,       /* their sizes differ */
+	OM_OVERWRITE_FORBIDDEN,  /* the operator definition forbids it: the input is read after the first write */
+	OM_OVERWRITE_OTHER_INPUT, /* the value is another input, too, for which the definition forbids it */
+	OM_OVERWRITE_CARRIED,    /* the input is stored in a parameter of a loop */
+	OM_OVERWRITE_LIVE,       /* the input is live after the op */
+	OM_OVERWRITE_REPEATED,   /* the value is an earlier input, too: see there */
+	OM_OVERWRITE_CHOSEN,     /* the output is computed over another input, which was preferred */
+	OM_OVERWRITE_SHARED,     /* they are in one storage already */
+	OM_OVERWRITE_BODY,       /* the storage of the input is of another body */
+	OM_OVERWRITE_ROOM,       /* the one storage has no room for the other at that offset */
+	OM_OVERWRITE_ALIGNMENT,  /* elements would not be aligned */
+	OM_OVERWRITE_CLASH,      /* another value in one of the storages would lose bytes that are still needed */
+	OM_OVERWRITE_NO_ORDER,   /* the partial order of the ops is too large to be computed */
+	OM_OVERWRITE_VIEW,       /* the output has other bytes already: it is a view, or stored in a parameter */
+	OM_OVERWRITE_NO_STORAGE, /* the output has no storage to share: its size is not known, or it is a constant's */
+	OM_OVERWRITE_LARGER,     /* the input would be computed in the output, but the arena would be larger */
+	OM_OVERWRITE_DISABLED,   /* the same, but an option or a range of sizes rules it out */
+	OM_OVERWRITE_UNDONE,     /* it was done, but loops need one of them in storage of its own */
+} om_overwrite;
+
+/* A decision about an output and an input. */
+typedef struct om_overwrite_reason {
+	om_overwrite why;        /* what decided */
+	const om_value *by;      /* OM_OVERWRITE_CLASH: the value that would lose bytes; else NULL */
+} om_overwrite_reason;
+
 /* The storage of a value. */
 typedef struct om_backing {
 	om_store store;          /* kind of backing */
@@ -132,11 +167,16 @@ struct om_assignment {
 	uint32_t nvalue;                  /* ids that existed when it was made */
 	const om_assignment *before_loops; /* the assignment before multi-views were added; NULL: none were */
 	const struct om_live_points *live_points; /* live sets at the ends of basic blocks; NULL unless computed */
+	om_overwrite_reason *const *overwrite; /* by op id, of its pairs out * nin + in, or NULL; all NULL unless recorded */
 };
 
 /* A copy of `in` whose arrays `live`, `backing` and `multi_view` the caller may modify until it
  * publishes the copy. */
 OM_API om_assignment *om_assignment_copy(const om_assignment *in, om_arena *mem);
+
+/* Why output `out` of `op` is computed over input `in`, or why not, by the assignment that the pass `inplace` made and
+ * later passes changed.  Both the output and the input exist. */
+OM_API om_overwrite_reason om_assignment_overwrite(const om_assignment *a, const om_op *op, uint32_t out, uint32_t in);
 
 /* The value that owns the storage of `v` and, unless `offset` is NULL, the offset of `v` in it. */
 OM_API om_value *om_storage(const om_assignment *a, const om_value *v, uint64_t *offset);

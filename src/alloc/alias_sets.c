@@ -40,6 +40,7 @@ struct om_alias_sets {
 	const om_op **node;      /* by position: ops of the graph */
 	struct span *span;       /* of the move at hand */
 	uint32_t capspan;
+	om_overwrite_reason refusal; /* of the last merge that was refused */
 	bool is_stuck;           /* the partial order could not be computed: nothing is merged */
 };
 
@@ -371,6 +372,7 @@ struct probe {
 	const struct move *x;
 	const om_value *v;           /* member of the other set */
 	bool is_source;              /* `v` has the content of the source: what the source covers is equal */
+	const om_value **found;
 };
 
 static bool
@@ -378,7 +380,10 @@ do_clash(const void *arg, const om_value *m)
 {
 	const struct probe *p = arg;
 
-	return !(p->is_source && is_covered(p->x, m)) && do_meet(p->x, p->v, m);
+	if ((p->is_source && is_covered(p->x, m)) || !do_meet(p->x, p->v, m))
+		return false;
+	*p->found = m;
+	return true;
 }
 
 static om_box
@@ -390,28 +395,32 @@ box_at(const om_alias_sets *g, const om_value *v, uint64_t base)
 	return (om_box){g->reach ? (om_steps){0, UINT32_MAX} : (om_steps){live->first, live->last}, lower, lower + g->bytes[v->id]};
 }
 
-/* Would the member `m` of `from` and one of `to` overwrite each other's bytes? */
-static bool
-has_clash(const struct move *x, const om_value *m)
+/* A member of `to` with which the member `m` of `from` would overwrite each other's bytes; NULL: none. */
+static const om_value *
+find_clash(const struct move *x, const om_value *m)
 {
+	const om_value *found = NULL;
 	const om_box box = box_at(x->g, m, x->base);
 	om_content same;
 
 	if (x->nspan)
 		same = content_of(x->g, x->source);
-	return om_box_tree_any(x->to->boxes, &box, x->nspan && is_covered(x, m) ? &same : NULL, do_clash,
-		&(struct probe){x, m, false});
+	om_box_tree_any(x->to->boxes, &box, x->nspan && is_covered(x, m) ? &same : NULL, do_clash,
+		&(struct probe){x, m, false, &found});
+	return found;
 }
 
 /* The same for the member `t` of `to`, where `from` keeps its offsets. */
-static bool
-has_clash_turned(const struct move *x, const om_value *t)
+static const om_value *
+find_clash_turned(const struct move *x, const om_value *t)
 {
+	const om_value *found = NULL;
 	const om_box box = box_at(x->g, t, 0);
 	const om_content content = content_of(x->g, t), same = x->nspan ? content_of(x->g, x->source) : content;
 
-	return om_box_tree_any(x->from->boxes, &box, NULL, do_clash,
-		&(struct probe){x, t, x->nspan && is_same(&content, &same)});
+	om_box_tree_any(x->from->boxes, &box, NULL, do_clash,
+		&(struct probe){x, t, x->nspan && is_same(&content, &same), &found});
+	return found;
 }
 
 /* Elements must be aligned to their size. */
@@ -422,24 +431,55 @@ is_aligned(const struct move *x, const om_value *m)
 	return bytes < 2 || (x->base + x->g->offset[m->id]) % bytes == 0;
 }
 
+static bool
+refuse(om_alias_sets *g, om_overwrite why, const om_value *by)
+{
+	g->refusal = (om_overwrite_reason){why, by};
+	return false;
+}
+
+/* Of two values that clash, the one that the op does not refer to, if there is one. */
+static const om_value *
+third(const struct move *x, const om_value *m, const om_value *t)
+{
+	return t == x->out || t == x->source || (x->nin && t == x->in[0]) ? m : t;
+}
+
+/* Has the member `m` no clash?  `clash` is what was found. */
+static bool
+is_free(const struct move *x, const om_value *m, const om_value *clash)
+{
+	return !clash || refuse(x->g, OM_OVERWRITE_CLASH, third(x, m, clash));
+}
+
 /* The smaller set is the one to be walked: in a long chain of merges, a value is walked O(log n) times. */
 static bool
 is_allowed(struct move *x)
 {
 	const uint64_t bytes = x->g->bytes[x->from->root->id], room = x->g->bytes[x->to->root->id];
 
-	if (x->g->is_stuck || x->base > room || bytes > room - x->base)
-		return false;
+	if (x->g->is_stuck)
+		return refuse(x->g, OM_OVERWRITE_NO_ORDER, NULL);
+	if (x->base > room || bytes > room - x->base)
+		return refuse(x->g, OM_OVERWRITE_ROOM, NULL);
 	x->is_turned = x->base == 0 && x->from->n > x->to->n;
 	for (size_t k = 0; k < x->to->n && x->is_turned; k++)
-		if (has_clash_turned(x, x->to->member[k]))
+		if (!is_free(x, x->to->member[k], find_clash_turned(x, x->to->member[k])))
 			return false;
 	for (size_t k = 0; k < x->from->n && !x->is_turned; k++) {
 		const om_value *m = x->from->member[k];
-		if (!is_aligned(x, m) || has_clash(x, m))
+		if (!is_aligned(x, m))
+			return refuse(x->g, OM_OVERWRITE_ALIGNMENT, NULL);
+		if (!is_free(x, m, find_clash(x, m)))
 			return false;
 	}
 	return true;
+}
+
+om_overwrite_reason
+om_alias_sets_refusal(const om_alias_sets *g)
+{
+	return g->refusal;
 }
 
 /* Values of `origin` that are parts of the source get its origin. */
@@ -512,15 +552,27 @@ link_part(const struct move *x, om_value *near)
 		om_assignment_back(x->g->a, x->from->root, OM_SUBBUFFER, x->to->root, x->base);
 }
 
+/* Are there two sets, the one that moves not outside? */
+static bool
+has_sets(const struct move *x)
+{
+	if (!x->from || !x->to)
+		return refuse(x->g, OM_OVERWRITE_NO_SIZE, NULL);
+	if (x->from == x->to)
+		return refuse(x->g, OM_OVERWRITE_SHARED, NULL);
+	return !x->from->is_outside || refuse(x->g, OM_OVERWRITE_OUTSIDE, NULL);
+}
+
 bool
 om_alias_sets_merge_at(om_alias_sets *g, om_value *source, const om_alias_edge *same, uint32_t n, om_store store)
 {
 	struct move x = {.g = g, .from = g->of[same->v->id], .to = g->of[source->id], .source = source};
 	const uint64_t at = g->offset[source->id] + same->offset;
 
-	if (!x.from || !x.to || x.from == x.to || x.from->is_outside || at < g->offset[same->v->id]
-	    || (store == OM_VIEW && x.from->root != same->v))
+	if (!has_sets(&x))
 		return false;
+	if (at < g->offset[same->v->id] || (store == OM_VIEW && x.from->root != same->v))
+		return refuse(g, OM_OVERWRITE_ROOM, NULL);
 	x.base = at - g->offset[same->v->id];
 	list_spans(&x, same, n);
 	if (!is_allowed(&x))
@@ -539,8 +591,12 @@ om_alias_sets_merge_joined(om_alias_sets *g, om_value *out, om_value *const *in,
 {
 	struct move x = {.g = g, .from = g->of[out->id], .to = g->of[source->id], .in = in, .nin = n, .out = out};
 
-	if (!x.from || !x.to || x.from == x.to || x.from->root != out || x.from->is_outside || x.to->is_outside)
+	if (!has_sets(&x))
 		return false;
+	if (x.from->root != out)
+		return refuse(g, OM_OVERWRITE_VIEW, NULL);
+	if (x.to->is_outside)
+		return refuse(g, OM_OVERWRITE_OUTSIDE, NULL);
 	x.base = g->offset[source->id] + offset;
 	if (!is_allowed(&x))
 		return false;
@@ -554,12 +610,14 @@ om_alias_sets_merge_inplace(om_alias_sets *g, om_value *out, om_value *in)
 {
 	struct move x = {.g = g, .from = g->of[in->id], .to = g->of[out->id], .in = &in, .nin = 1, .out = out};
 
-	if (!x.from || !x.to || x.from == x.to || x.from->is_outside)
+	if (!has_sets(&x))
 		return false;
 	if (x.to->root == out && !x.to->is_outside)
 		return om_alias_sets_merge_joined(g, out, &in, 1, in, 0);
-	if (x.from->root->block != out->block || g->offset[out->id] < g->offset[in->id])
-		return false;
+	if (x.from->root->block != out->block)
+		return refuse(g, OM_OVERWRITE_BODY, NULL);
+	if (g->offset[out->id] < g->offset[in->id])
+		return refuse(g, OM_OVERWRITE_ROOM, NULL);
 	x.base = g->offset[out->id] - g->offset[in->id];
 	if (!is_allowed(&x))
 		return false;

@@ -53,6 +53,9 @@ bool om_alias_sets_merge_at(om_alias_sets *g, om_value *source, const om_alias_e
  * false if that is impossible, as above. */
 bool om_alias_sets_merge_inplace(om_alias_sets *g, om_value *out, om_value *in);
 
+/* Why the last merge was refused. */
+om_overwrite_reason om_alias_sets_refusal(const om_alias_sets *g);
+
 /* Store the output `out` of an If from byte `offset` of `source` on, where the results `in` of `n` branches
  * are already: it takes them over.  Returns false if that is impossible, as above. */
 bool om_alias_sets_merge_joined(om_alias_sets *g, om_value *out, om_value *const *in, uint32_t n,

@@ -76,9 +76,10 @@ om_assignment *om_assign_io_any(const om_prog *p, const om_assignment *in, om_ar
 typedef enum om_subbuffers { OM_SUBBUFFERS_NO, OM_SUBBUFFERS_YES, OM_SUBBUFFERS_AUTO } om_subbuffers;
 
 /* Compute outputs over inputs that die, and inputs of a concatenation in its output.  Earlier
- * decisions of `in` about both, and those of om_assign_loops(), are made anew.  The result is `*out`. */
+ * decisions of `in` about both, and those of om_assign_loops(), are made anew.  With `reasons`, those of
+ * om_assignment_overwrite() are kept.  The result is `*out`. */
 om_status om_assign_inplace(om_session *s, const om_prog *p, const om_assignment *in, om_subbuffers how,
-	om_arena *mem, const om_assignment **out);
+	bool reasons, om_arena *mem, const om_assignment **out);
 
 /* Counts of loop-carried values. */
 typedef struct om_loop_counts {

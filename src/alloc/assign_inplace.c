@@ -23,6 +23,9 @@
  *
  * om_alias_sets_merge_at() and om_alias_sets_merge_inplace() decide which sets may be merged, and only
  * they record the backing.
+ *
+ * Every test of a pair of an output and an input gives an om_overwrite.  If the caller wants them, they are kept, and
+ * om_assignment_overwrite() looks them up: what is reported is what was decided.
  */
 #include <config.h>
 
@@ -45,7 +48,7 @@ struct first_input {
 /* May `out`, the output at hand, be computed over a value? */
 struct over {
 	const om_value *out;
-	bool is_allowed;         /* for every input that is the value */
+	bool is_allowed;         /* by the definition, for every input that is the value */
 	bool is_listed;
 };
 
@@ -57,7 +60,44 @@ struct inplace {
 	uint64_t parts;          /* number of sub-buffers */
 	struct first_input *first; /* by id of the root of a set */
 	struct over *over;       /* by value id */
+	om_overwrite_reason **reason; /* as om_assignment.overwrite; NULL: not wanted */
+	om_arena *mem;           /* of reasons */
+	om_overwrite no_parts;   /* why there are no sub-buffers, if there are none */
 };
+
+/* ---- Reasons. ---- */
+
+/* The first reason for a pair is kept. */
+static void
+note(const struct inplace *w, const om_op *op, uint32_t out, uint32_t in, om_overwrite why, const om_value *by)
+{
+	if (!w->reason)
+		return;
+	om_overwrite_reason **of = &w->reason[op->id];
+	if (!*of)
+		*of = OM_NEWN(w->mem, om_overwrite_reason, (size_t)op->nout * op->nin);
+	om_overwrite_reason *r = &(*of)[(size_t)out * op->nin + in];
+	if (r->why == OM_OVERWRITE_UNDECIDED)
+		*r = (om_overwrite_reason){why, by};
+}
+
+/* The same for all inputs. */
+static void
+note_all(const struct inplace *w, const om_op *op, uint32_t out, om_overwrite why)
+{
+	for (uint32_t k = 0; k < op->nin && w->reason; k++)
+		if (op->in[k])
+			note(w, op, out, k, op->in[k]->is_const ? OM_OVERWRITE_CONST : why, NULL);
+}
+
+/* The last merge was refused. */
+static void
+note_refusal(const struct inplace *w, const om_op *op, uint32_t out, uint32_t in)
+{
+	const om_overwrite_reason r = om_alias_sets_refusal(w->g);
+
+	note(w, op, out, in, r.why, r.by);
+}
 
 /* May other values be computed in the storage of `v`, before `v` is?  The memory of a result of the
  * graph exists from the start of a run: a value that is computed there, in the result itself or in a
@@ -136,7 +176,24 @@ place_parts(struct inplace *w, const om_op *op)
 		const uint32_t n = list_same(w, op, k, next, same);
 		if (om_alias_sets_merge_at(w->g, out, same, n, OM_SUBBUFFER))
 			w->parts += n;
+		else
+			note_refusal(w, op, 0, k);
 	}
+	for (uint32_t k = 0; k < op->nin && w->reason; k++)
+		if (may_be_part(w, op, k, &offset) && om_alias_sets_find(w->g, op->in[k], NULL) == om_alias_sets_find(w->g, out, NULL))
+			note(w, op, 0, k, OM_OVERWRITE_PART, NULL);
+}
+
+/* Sub-buffers that were not made, because none were. */
+static void
+note_parts(struct inplace *w, const om_op *op)
+{
+	const om_alias_set *own = om_alias_sets_find(w->g, op->out[0], NULL);
+	uint64_t offset;
+
+	for (uint32_t k = 0; k < op->nin && w->reason && w->no_parts; k++)
+		if (may_hold(w, own, op->out[0]) && may_be_part(w, op, k, &offset))
+			note(w, op, 0, k, w->no_parts, NULL);
 }
 
 /* ---- Outputs over inputs. ---- */
@@ -194,15 +251,43 @@ is_loop_parameter(const om_value *v)
 	return !v->def && !v->is_const && v->block->owner;
 }
 
+/* Why the output cannot be computed over input `in`, whatever else is in their storages; OM_OVERWRITE_DONE: it can. */
+static om_overwrite
+obstacle(const struct inplace *w, const om_op *op, uint32_t out, uint32_t in)
+{
+	const om_value *v = op->in[in];
+	const om_alias_set *to = om_alias_sets_find(w->g, v, NULL);
+	const om_overwrite defined = om_op_facts_overwrite(w->a->facts, op, out, in);
+
+	if (v->is_const)
+		return OM_OVERWRITE_CONST;
+	if (!to || (to->bytes == 0 && !to->is_outside))
+		return OM_OVERWRITE_NO_SIZE;
+	if (to->bytes == 0)
+		return OM_OVERWRITE_OUTSIDE;
+	if (defined != OM_OVERWRITE_DONE)
+		return defined;
+	if (!w->over[v->id].is_allowed)
+		return OM_OVERWRITE_OTHER_INPUT;
+	if (is_live_after(w, v, op))
+		return OM_OVERWRITE_LIVE;
+	if (is_loop_parameter(to->root))
+		return OM_OVERWRITE_CARRIED;
+	return w->over[v->id].is_listed ? OM_OVERWRITE_REPEATED : OM_OVERWRITE_DONE;
+}
+
 static bool
 consider(struct inplace *w, const om_op *op, uint32_t out, uint32_t in, struct candidate *c)
 {
 	om_value *v = op->in[in];
-	const om_alias_set *to = v && !v->is_const ? om_alias_sets_find(w->g, v, NULL) : NULL;
+	const om_overwrite why = v ? obstacle(w, op, out, in) : OM_OVERWRITE_CONST;
 
-	if (!to || to->bytes == 0 || is_live_after(w, v, op) || is_loop_parameter(to->root)
-	    || w->over[v->id].is_listed || !w->over[v->id].is_allowed)
+	if (why != OM_OVERWRITE_DONE) {
+		if (v)
+			note(w, op, out, in, why, NULL);
 		return false;
+	}
+	const om_alias_set *to = om_alias_sets_find(w->g, v, NULL);
 	w->over[v->id].is_listed = true;
 	*c = (struct candidate){.v = v, .in = in, .bytes = to->bytes, .life = to->last - to->first,
 		.waste = w->a->facts->bytes[v->id] - w->a->facts->bytes[op->out[out]->id]};
@@ -222,19 +307,39 @@ list_candidates(struct inplace *w, const om_op *op, uint32_t out, struct candida
 	return n;
 }
 
+/* Why the output is computed over no input, whatever they are; OM_OVERWRITE_DONE: it may be. */
+static om_overwrite
+output_obstacle(const struct inplace *w, const om_op *op, const om_value *o)
+{
+	const om_alias_set *own = om_alias_sets_find(w->g, o, NULL);
+
+	if (own && own->root != o && w->a->backing[o->id].store != OM_SUBBUFFER)
+		return OM_OVERWRITE_VIEW;
+	if (!op->opdef || !op->opdef->inplace)
+		return OM_OVERWRITE_NO_RULE;
+	return may_hold(w, own, o) ? OM_OVERWRITE_DONE : OM_OVERWRITE_NO_STORAGE;
+}
+
 static void
 place_output(struct inplace *w, const om_op *op, uint32_t out)
 {
-	om_value *o = op->out[out];
-	const om_alias_set *own = om_alias_sets_find(w->g, o, NULL);
+	const om_overwrite why = output_obstacle(w, op, op->out[out]);
 
-	if (!may_hold(w, own, o) || (own->root != o && w->a->backing[o->id].store != OM_SUBBUFFER))
+	if (why != OM_OVERWRITE_DONE) {
+		note_all(w, op, out, why);
 		return;
+	}
 	struct candidate *all = OM_NEWN(w->tmp, struct candidate, op->nin);
 	const uint32_t n = list_candidates(w, op, out, all);
-	for (uint32_t k = 0; k < n; k++)
-		if (om_alias_sets_merge_inplace(w->g, o, all[k].v))
-			return;
+	bool is_done = false;
+	for (uint32_t k = 0; k < n; k++) {
+		if (!is_done && !om_alias_sets_merge_inplace(w->g, op->out[out], all[k].v)) {
+			note_refusal(w, op, out, all[k].in);
+			continue;
+		}
+		note(w, op, out, all[k].in, is_done ? OM_OVERWRITE_CHOSEN : OM_OVERWRITE_DONE, NULL);
+		is_done = true;
+	}
 }
 
 /* ---- Both. ---- */
@@ -244,10 +349,10 @@ walk(struct inplace *w, const om_block *b, bool parts)
 {
 	for (om_op *const *at = w->a->schedule->ops[b->id]; *at; at++) {
 		const om_op *op = *at;
-		if (parts && !op->is_folded && op->opdef && (op->opdef->subbuffer || op->opdef->view) && op->nout && op->out[0])
-			place_parts(w, op);
+		if (!op->is_folded && op->opdef && (op->opdef->subbuffer || op->opdef->view) && op->nout && op->out[0])
+			(parts ? place_parts : note_parts)(w, op);
 		for (uint32_t k = 0; k < op->nout && !parts; k++)
-			if (op->out[k] && !op->is_folded && !op->nbody && op->opdef && op->opdef->inplace)
+			if (op->out[k] && !op->is_folded && !op->nbody)
 				place_output(w, op, k);
 		for (uint32_t k = 0; k < op->nbody; k++)
 			walk(w, op->body[k], parts);
@@ -273,16 +378,19 @@ undecided(const om_assignment *in, om_arena *mem)
 	return a;
 }
 
-/* Decide on all values; returns the number of sub-buffers. */
+/* Decide on all values; returns the number of sub-buffers.  They are made unless `no_parts` says why not.  Reasons are
+ * allocated from `mem`; NULL: they are not wanted. */
 static uint64_t
-decide(const om_prog *p, om_assignment *a, bool parts)
+decide(const om_prog *p, om_assignment *a, om_overwrite no_parts, om_arena *mem)
 {
-	struct inplace w = {.p = p, .a = a, .tmp = om_arena_new()};
+	struct inplace w = {.p = p, .a = a, .tmp = om_arena_new(), .no_parts = no_parts, .mem = mem};
 
+	w.reason = mem ? OM_NEWN(mem, om_overwrite_reason *, p->nop) : NULL;
+	a->overwrite = w.reason;
 	w.first = OM_NEWN(w.tmp, struct first_input, p->nvalue);
 	w.over = OM_NEWN(w.tmp, struct over, p->nvalue);
 	w.g = om_alias_sets_new(p, a, w.tmp);
-	if (parts)
+	if (no_parts == OM_OVERWRITE_UNDECIDED)
 		walk(&w, p->first, true);
 	walk(&w, p->first, false);
 	om_arena_free(w.tmp);
@@ -290,23 +398,24 @@ decide(const om_prog *p, om_assignment *a, bool parts)
 }
 
 om_status
-om_assign_inplace(om_session *s, const om_prog *p, const om_assignment *in, om_subbuffers how, om_arena *mem,
-	const om_assignment **out)
+om_assign_inplace(om_session *s, const om_prog *p, const om_assignment *in, om_subbuffers how, bool reasons,
+	om_arena *mem, const om_assignment **out)
 {
 	om_assignment *with = undecided(in, mem);
+	om_arena *kept = reasons ? mem : NULL;
 	om_arena_size joined, apart;
 	bool is_smaller;
 
 	*out = with;
 	if (in->request->ranged)  /* their offsets depend on the sizes of other inputs */
 		how = OM_SUBBUFFERS_NO;
-	if (!decide(p, with, how != OM_SUBBUFFERS_NO) || how != OM_SUBBUFFERS_AUTO || in->request->parallel_safe)
+	if (!decide(p, with, how == OM_SUBBUFFERS_NO ? OM_OVERWRITE_DISABLED : OM_OVERWRITE_UNDECIDED, kept) || how != OM_SUBBUFFERS_AUTO || in->request->parallel_safe)
 		return OM_OK;
 	OM_TRY(om_assignment_size(s, p, with, &joined));
 	if (joined.bytes == joined.bound)
 		return OM_OK;
 	om_assignment *without = undecided(in, mem);
-	decide(p, without, false);
+	decide(p, without, OM_OVERWRITE_LARGER, kept);
 	OM_TRY(om_assignment_size(s, p, without, &apart));
 	is_smaller = apart.bytes <= joined.bound;
 	if (!is_smaller)
@@ -314,4 +423,31 @@ om_assign_inplace(om_session *s, const om_prog *p, const om_assignment *in, om_s
 	if (is_smaller)
 		*out = without;
 	return OM_OK;
+}
+
+/* ---- Looking reasons up. ---- */
+
+/* Are the bytes of the one where those of the other are? */
+static bool
+is_at_same_place(const om_assignment *a, const om_value *x, const om_value *y)
+{
+	uint64_t at_x, at_y;
+
+	return om_storage(a, x, &at_x) == om_storage(a, y, &at_y) && at_x == at_y;
+}
+
+/* Later passes separate values, and store others over their inputs. */
+om_overwrite_reason
+om_assignment_overwrite(const om_assignment *a, const om_op *op, uint32_t out, uint32_t in)
+{
+	const om_overwrite_reason *of = a->overwrite && op->id < a->schedule->nop ? a->overwrite[op->id] : NULL;
+	const om_overwrite_reason r = of ? of[(size_t)out * op->nin + in] : (om_overwrite_reason){0};
+	const om_value *o = op->out[out], *i = op->in[in];
+
+	if (a->backing[o->id].store == OM_INPLACE && a->backing[o->id].source == i)
+		return (om_overwrite_reason){.why = OM_OVERWRITE_DONE};
+	if ((r.why == OM_OVERWRITE_DONE && !is_at_same_place(a, o, i))
+	    || (r.why == OM_OVERWRITE_PART && om_storage(a, o, NULL) != om_storage(a, i, NULL)))
+		return (om_overwrite_reason){.why = OM_OVERWRITE_UNDONE};
+	return r;
 }

@@ -102,6 +102,7 @@ without_storage(const om_assignment *in, om_arena *mem)
 	om_assignment *a = om_assignment_copy(in->before_loops ? in->before_loops : in, mem);
 
 	memset(a->backing, 0, a->nvalue * sizeof *a->backing);
+	a->overwrite = NULL;
 	a->before_loops = NULL;
 	return a;
 }

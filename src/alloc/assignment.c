@@ -163,6 +163,7 @@ without_storage(const om_assignment *in, om_arena *mem)
 
 	a->backing = OM_NEWN(mem, om_backing, in->nvalue);
 	a->multi_view = OM_NEWN(mem, const om_multi_view *, in->nvalue);
+	a->overwrite = NULL;
 	a->before_loops = NULL;
 	a->request = in->request;
 	return a;
@@ -202,7 +203,7 @@ om_assign_schedule(om_session *s, const om_prog *p, const om_schedule *order, co
 	om_loop_counts counts;
 
 	*views = om_assign_views(p, om_assign_lifetimes(p, order, r, f, mem), mem, NULL);
-	OM_TRY(om_assign_inplace(s, p, om_assign_io_declared(p, *views, mem, NULL), OM_SUBBUFFERS_AUTO, mem, full));
+	OM_TRY(om_assign_inplace(s, p, om_assign_io_declared(p, *views, mem, NULL), OM_SUBBUFFERS_AUTO, false, mem, full));
 	*packed = *full;
 	return p->nblock > 1 ? om_assign_loops_fit(s, p, *full, OM_LOOP_PERIOD, mem, packed, &counts) : OM_OK;
 }

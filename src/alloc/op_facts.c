@@ -205,6 +205,16 @@ om_op_facts_inplace(const om_op_facts *f, const om_op *op, uint32_t out, uint32_
 	return may && may[k / 64] >> k % 64 & 1;
 }
 
+om_overwrite
+om_op_facts_overwrite(const om_op_facts *f, const om_op *op, uint32_t out, uint32_t in)
+{
+	if (om_op_facts_inplace(f, op, out, in))
+		return OM_OVERWRITE_DONE;
+	if (!op->opdef || !op->opdef->inplace)
+		return OM_OVERWRITE_NO_RULE;
+	return f->bytes[op->out[out]->id] != f->bytes[op->in[in]->id] ? OM_OVERWRITE_SIZE : OM_OVERWRITE_FORBIDDEN;
+}
+
 bool
 om_op_facts_inplace_value(const om_op_facts *f, const om_op *op, uint32_t out, const om_value *in)
 {

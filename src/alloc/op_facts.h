@@ -40,6 +40,8 @@ const om_op_facts *om_prog_op_facts(om_prog *p, const om_plan_request *r);
 /* As om_op_view(), om_op_inplace(), om_op_subbuffer() and om_op_inplace_allowed(). */
 bool om_op_facts_view(const om_op_facts *f, const om_op *op, uint32_t out, om_view_of *v);
 bool om_op_facts_inplace(const om_op_facts *f, const om_op *op, uint32_t out, uint32_t in);
+/* OM_OVERWRITE_DONE if om_op_facts_inplace(), else why not. */
+om_overwrite om_op_facts_overwrite(const om_op_facts *f, const om_op *op, uint32_t out, uint32_t in);
 bool om_op_facts_inplace_value(const om_op_facts *f, const om_op *op, uint32_t out, const om_value *in);
 bool om_op_facts_subbuffer(const om_op_facts *f, const om_op *op, uint32_t in, uint64_t *offset);
 

@@ -335,8 +335,8 @@ comparing_is_what_packing_says(void)
 		unit_start(&b, text, "shapes,fold");
 		const om_schedule *s = om_schedule_new(b.p, b.mem);
 		none = om_assign_lifetimes(b.p, s, om_plan_request_copy(&(om_plan_request)OM_PLAN_REQUEST(), b.mem), om_prog_op_facts(b.p, &plain), b.mem);
-		CU_ASSERT_EQUAL_FATAL(om_assign_inplace(b.s, b.p, none, OM_SUBBUFFERS_YES, b.mem, &with), OM_OK);
-		CU_ASSERT_EQUAL_FATAL(om_assign_inplace(b.s, b.p, none, OM_SUBBUFFERS_NO, b.mem, &without), OM_OK);
+		CU_ASSERT_EQUAL_FATAL(om_assign_inplace(b.s, b.p, none, OM_SUBBUFFERS_YES, false, b.mem, &with), OM_OK);
+		CU_ASSERT_EQUAL_FATAL(om_assign_inplace(b.s, b.p, none, OM_SUBBUFFERS_NO, false, b.mem, &without), OM_OK);
 		const bool good = agrees(&b, with, without) && agrees(&b, without, with) && agrees(&b, with, none);
 		CU_ASSERT(good);
 		if (!good)
