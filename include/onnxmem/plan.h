@@ -133,6 +133,11 @@ struct om_plan {
 	om_plan_multi_view *view;      /* at most one entry for each value, in order of value ids */
 	om_scratch *scratch;     /* at most one entry for each op */
 	om_unplanned *unplanned; /* at most one entry for each value */
+	uint64_t floor;          /* bytes: no plan of the program for the same request has smaller arenas, in whatever
+				    order; 0: not known.  Not written to files, nor is: */
+	const om_op *floor_op;   /* the op that needs them while it runs */
+	const uint64_t *op_floor; /* [nop] by op id: bytes that the op needs while it runs, in whatever order; 0: not
+				     known */
 	om_peak *peak;           /* for a parallel-safe plan: the buffers that require most at once in some
 				    order; not written to files */
 	const struct om_formulas *formulas; /* its memory as formulas of the symbols of `range` (onnxmem/formula.h); NULL: not

@@ -4,6 +4,7 @@
 #include "ir/edit.h"
 #include "alloc/buffers.h"
 #include "alloc/op_facts.h"
+#include "alloc/op_floor.h"
 #include "alloc/order_bound.h"
 #include "alloc/plan_arenas.h"
 #include "base/sizes.h"
@@ -274,8 +275,13 @@ fill_plan(struct writer *w)
 	place_views(w);
 	add_rest(w);
 	withdraw_claim(w->plan);
-	if (w->plan->narena == 1)
-		w->plan->arena->order_bound = om_order_bound(w->p, w->a, w->plan, w->plan->arena->bytes);
+	uint64_t *of_op = OM_NEWN(w->p->mem, uint64_t, w->p->nop);
+	w->plan->op_floor = of_op;
+	w->plan->floor = om_op_floor(w->p, w->a, w->plan, of_op, &w->plan->floor_op);
+	if (w->plan->narena != 1)
+		return;
+	const uint64_t bound = om_order_bound(w->p, w->a, w->plan, w->plan->arena->bytes);
+	w->plan->arena->order_bound = bound > w->plan->floor ? bound : w->plan->floor;
 }
 
 void

@@ -15,7 +15,8 @@
  * The search is tested, too.  A bound that is too large by one unit has to be refuted for every plan, and
  * plans that were made without in-place choices have to be refuted by the second search.
  *
- * An order that is proven is compared with all orders of the graph's ops, each planned by the same passes.
+ * An order that is proven is compared with all orders of the graph's ops, each planned by the same passes; and so is the
+ * largest of the floors that these plans have.
  *
  *	certificates [FIRST-SEED [COUNT]] */
 #include <config.h>
@@ -66,7 +67,8 @@ struct search {
 enum answer { NOTHING, FOUND, GIVEN_UP };
 
 struct totals {
-	uint64_t bounds, met, optimal, searched, given_up, chosen_anew, planted, caught, without, smaller, proven, orders;
+	uint64_t bounds, met, optimal, searched, given_up, chosen_anew, planted, caught, without, smaller, proven, orders,
+		floors, reached, reasons, reason[OM_OVERWRITE_UNDONE + 1];
 };
 
 /* ---- Units. ---- */
@@ -452,6 +454,84 @@ check_bound(struct test *t, const om_prog *p)
 	return OM_OK;
 }
 
+/* ---- Reasons. ---- */
+
+/* Is the reason true of the pair? */
+static bool
+is_true(const om_prog *p, const om_op *op, uint32_t out, uint32_t in, om_overwrite why)
+{
+	const om_value *o = op->out[out], *i = op->in[in];
+	const om_live_interval *live = &p->plan->place[i->id].live;
+	uint64_t x, y;
+
+	switch (why) {
+	case OM_OVERWRITE_DONE:
+		return om_storage(p->assignment, o, &x) == om_storage(p->assignment, i, &y) && x == y;
+	case OM_OVERWRITE_CONST:
+		return i->is_const;
+	case OM_OVERWRITE_SIZE:
+		return om_value_bytes(o) != om_value_bytes(i);
+	case OM_OVERWRITE_NO_RULE:
+	case OM_OVERWRITE_FORBIDDEN:
+		return !om_op_inplace(op, out, in);
+	case OM_OVERWRITE_LIVE:
+		return live->last > op->step;
+	case OM_OVERWRITE_OUTSIDE:
+		return p->plan->place[i->id].where != OM_IN_ARENA;
+	case OM_OVERWRITE_UNDECIDED:
+		return op->nbody > 0;
+	default:
+		return true;
+	}
+}
+
+/* Every pair of an op that runs has a true reason. */
+static om_status
+check_block(struct test *t, const om_prog *p, const om_block *b)
+{
+	for (const om_op *op = b->first; op; op = op->next) {
+		for (uint32_t k = 0; k < op->nout * op->nin && !op->is_folded; k++) {
+			const uint32_t out = k / op->nin, in = k % op->nin;
+			if (!op->out[out] || !op->in[in])
+				continue;
+			const om_overwrite why = om_assignment_overwrite(p->assignment, op, out, in).why;
+			t->t.reasons++;
+			t->t.reason[why]++;
+			if (!is_true(p, op, out, in, why))
+				return om_fail(t->s, OM_BADPLAN, "reason %d for %s over %s is not true", why, op->out[out]->name,
+					op->in[in]->name);
+		}
+		for (uint32_t k = 0; k < op->nbody && !op->is_folded; k++)
+			OM_TRY(check_block(t, p, op->body[k]));
+	}
+	return OM_OK;
+}
+
+/* Is the pair that the plan has in place known as such? */
+static om_status
+check_alias(struct test *t, const om_prog *p, const om_alias *a)
+{
+	const om_value *o = p->values[a->value], *i = p->values[a->source];
+	const om_op *op = o->def;
+
+	if (a->kind != OM_ALIAS_INPLACE || !op || op->nbody)
+		return OM_OK;
+	for (uint32_t k = 0; k < op->nout * op->nin; k++)
+		if (op->out[k / op->nin] == o && op->in[k % op->nin] == i
+		    && om_assignment_overwrite(p->assignment, op, k / op->nin, k % op->nin).why != OM_OVERWRITE_DONE)
+			return om_fail(t->s, OM_BADPLAN, "%s is computed over %s, but not by a decision", o->name, i->name);
+	return OM_OK;
+}
+
+static om_status
+check_reasons(struct test *t, const om_prog *p)
+{
+	OM_TRY(check_block(t, p, p->first));
+	for (uint32_t k = 0; k < p->plan->nalias; k++)
+		OM_TRY(check_alias(t, p, &p->plan->alias[k]));
+	return OM_OK;
+}
+
 static om_status
 check_plan(struct test *t, const char *text, const char *passes)
 {
@@ -460,6 +540,8 @@ check_plan(struct test *t, const char *text, const char *passes)
 
 	if (st == OM_OK)
 		st = check_bound(t, p);
+	if (st == OM_OK)
+		st = check_reasons(t, p);
 	if (st == OM_OK && is_optimal(p))
 		st = check_optimal(t, p);
 	om_prog_free(p);
@@ -489,7 +571,7 @@ struct orders {
 	om_op *op[MAX_OPS + 1], *order[MAX_OPS + 1];
 	bool is_done[MAX_OPS], needs[MAX_OPS][MAX_OPS];
 	uint32_t n, tried;
-	uint64_t least;
+	uint64_t least, floor;   /* the smallest arena, the largest floor */
 };
 
 static bool
@@ -517,6 +599,8 @@ try_order(struct orders *o)
 	OM_TRY(om_host_run(o->t->h, o->p, "liveness,views,alias-io=declared,inplace,loops,pack"));
 	if (o->p->plan->arena->bytes < o->least)
 		o->least = o->p->plan->arena->bytes;
+	if (o->p->plan->floor > o->floor)
+		o->floor = o->p->plan->floor;
 	o->tried++;
 	return OM_OK;
 }
@@ -542,12 +626,13 @@ try_orders(struct orders *o, uint32_t at)
 	return OM_OK;
 }
 
-/* At most MAX_ORDERS of them. */
+/* At most MAX_ORDERS of them.  No order takes less than the floor that is found with any order. */
 static om_status
-check_proven(struct test *t, om_prog *p)
+check_orders(struct test *t, om_prog *p)
 {
+	const bool is_proven = p->assignment->schedule->is_proven;
 	const uint64_t bytes = p->plan->arena->bytes;
-	struct orders o = {.t = t, .p = p, .least = UINT64_MAX};
+	struct orders o = {.t = t, .p = p, .least = UINT64_MAX, .floor = p->plan->floor};
 
 	for (om_op *op = p->first->first; op; op = op->next) {
 		if (o.n == MAX_OPS)
@@ -558,9 +643,14 @@ check_proven(struct test *t, om_prog *p)
 		for (uint32_t j = 0; j < o.n; j++)
 			o.needs[i][j] = reads_from(o.op[i], o.op[j]);
 	OM_TRY(try_orders(&o, 0));
-	t->t.proven++;
+	t->t.floors += o.floor > 0;
+	t->t.reached += o.floor > 0 && o.floor == o.least;
+	if (o.least < o.floor)
+		return om_fail(t->s, OM_BADPLAN, "the floor of all orders is %llu bytes, but one takes %llu",
+			(unsigned long long)o.floor, (unsigned long long)o.least);
+	t->t.proven += is_proven;
 	t->t.orders += o.tried;
-	if (o.least < bytes)
+	if (is_proven && o.least < bytes)
 		return om_fail(t->s, OM_BADPLAN, "the order is proven with %llu bytes, but another one takes %llu",
 			(unsigned long long)bytes, (unsigned long long)o.least);
 	return OM_OK;
@@ -572,8 +662,8 @@ check_order(struct test *t, const char *text)
 	om_prog *p = NULL;
 	om_status st = plan_as(t, text, om_default_pipeline(), &p);
 
-	if (st == OM_OK && p->assignment->schedule->is_proven)
-		st = check_proven(t, p);
+	if (st == OM_OK)
+		st = check_orders(t, p);
 	om_prog_free(p);
 	return st;
 }
@@ -628,10 +718,13 @@ main(int argc, char **argv)
 		wrong += check(&t, seed) != OM_OK;
 	om_host_free(t.h);
 	om_session_free(t.s);
-	printf("1..3\n");
+	printf("1..5\n");
 	failed += say(1, !wrong, "no search finds less than what is called optimal or proven");
 	failed += say(2, n < COUNT || (sum->caught && sum->caught == sum->planted), "a bound that is too large is refuted");
 	failed += say(3, n < COUNT || sum->smaller, "the choice to compute in place is found where a plan lacks it");
+	failed += say(4, n < COUNT || (sum->reached && sum->floors > sum->reached), "floors are found, and some are reached");
+	failed += say(5, n < COUNT || (sum->reason[OM_OVERWRITE_DONE] && sum->reason[OM_OVERWRITE_LIVE] && sum->reason[OM_OVERWRITE_SIZE]
+		&& sum->reason[OM_OVERWRITE_CLASH] && sum->reason[OM_OVERWRITE_CHOSEN]), "reasons of several kinds are found");
 	printf("# %llu programs: %llu optimal packings, %llu searched, %llu too large to search; %llu could be smaller with other choices\n",
 		(unsigned long long)n, (unsigned long long)sum->optimal, (unsigned long long)sum->searched,
 		(unsigned long long)sum->given_up, (unsigned long long)sum->chosen_anew);
@@ -640,6 +733,10 @@ main(int argc, char **argv)
 	printf("# planted: %llu of %llu bounds refuted, %llu of %llu plans without in-place choices\n",
 		(unsigned long long)sum->caught, (unsigned long long)sum->planted, (unsigned long long)sum->smaller,
 		(unsigned long long)sum->without);
+	printf("# %llu floors of all orders, %llu of them reached\n", (unsigned long long)sum->floors,
+		(unsigned long long)sum->reached);
+	printf("# %llu pairs of an output and an input, %llu in place\n", (unsigned long long)sum->reasons,
+		(unsigned long long)sum->reason[OM_OVERWRITE_DONE]);
 	printf("# %llu orders proven, compared with %llu orders\n", (unsigned long long)sum->proven,
 		(unsigned long long)sum->orders);
 	return failed != 0;

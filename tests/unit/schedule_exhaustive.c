@@ -217,7 +217,16 @@ parsed(om_session *s, const char *text)
 
 struct tally {
 	unsigned compared, proven, lowest;
+	unsigned floors, reached;        /* floors of all orders; equal to the lowest */
 };
+
+/* What the program needs in any order. */
+static uint64_t
+floor_of(om_host *h, om_prog *p)
+{
+	CU_ASSERT_EQUAL_FATAL(om_host_run(h, p, "pack"), OM_OK);
+	return p->plan->floor;
+}
 
 /* Is the order that the pass finds the best of all, as these passes see it? */
 static void
@@ -228,13 +237,16 @@ compare(om_session *s, om_host *h, const char *text, const char *passes, struct 
 	w.p = parsed(s, text);
 	CU_ASSERT_EQUAL_FATAL(om_host_run(h, w.p, "shapes,fold,schedule=min-memory"), OM_OK);
 	const bool is_proven = w.p->assignment->schedule->is_proven;
-	const uint64_t found = in_use(h, w.p, passes);
+	const uint64_t found = in_use(h, w.p, passes), floor = floor_of(h, w.p);
 	for (om_op *op = w.p->first->first; op && w.n < MOST_OPS; op = op->next)
 		w.op[w.n++] = op;
 	if (w.n < MOST_OPS && try_all(&w, 0)) {
 		t->compared++;
 		t->proven += is_proven;
 		t->lowest += found == w.lowest;
+		t->floors += floor > 0;
+		t->reached += floor == w.lowest;
+		CU_ASSERT(floor <= w.lowest);
 		CU_ASSERT(found >= w.lowest);
 		CU_ASSERT(!is_proven || found == w.lowest);
 		if (found != w.lowest)
@@ -258,7 +270,8 @@ compare_all(bool are_results, const char *passes)
 	}
 	CU_ASSERT(t.compared > GRAPHS / 3);
 	CU_ASSERT(t.proven > t.compared / 2);
-	printf("# %u graphs, lowest in %u, proven in %u\n", t.compared, t.lowest, t.proven);
+	printf("# %u graphs, lowest in %u, proven in %u; %u floors, %u of them reached\n", t.compared, t.lowest, t.proven, t.floors,
+		t.reached);
 	om_host_free(h);
 	om_session_free(s);
 	return t;
@@ -270,6 +283,8 @@ proofs_hold(void)
 	const struct tally t = compare_all(false, "liveness,views,inplace:concat=yes");
 
 	CU_ASSERT(t.lowest > t.compared * 9 / 10);
+	CU_ASSERT(t.floors > t.compared / 2);
+	CU_ASSERT(t.reached > 0 && t.reached < t.compared);
 }
 
 /* Values may be computed in the memory of results, which is the caller's. */
