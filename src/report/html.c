@@ -91,7 +91,7 @@ add_ops(const om_report *r, const om_block *b, om_arena *mem, json_t *ops, json_
 		if (op->is_folded)
 			continue;
 		const om_steps steps = om_report_steps(r, op);
-		json_t *one = json_pack("[i, i, o, o]", (int)steps.first, (int)steps.last, om_json_text(mem, op->type), om_json_text(mem, op->name));
+		json_t *one = json_pack("[i, i, o]", (int)steps.first, (int)steps.last, om_json_text(mem, om_op_where(op, mem)));
 		if (op->nbody)
 			json_array_append(bands, one);
 		json_array_append_new(ops, one);

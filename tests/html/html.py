@@ -17,6 +17,38 @@ os.chdir(tempfile.mkdtemp(prefix="onnxmem-html-"))
 LARGE = 12000
 
 
+# Branches in branches, in a loop.
+NESTED = """program "nested" ir 8 opset 13
+^main(%n: int64[], %x: float32[16,16], %c: bool[]) {
+	%go = const bool[] {1}
+	%z = Loop(%n, %go, %x) {body = ^body(%i: int64[], %on: bool[], %s: float32[16,16]) {
+		%t = If(%c) {then_branch = ^t() {
+			%u = If(%c) {then_branch = ^tt() {
+				%a = MatMul(%s, %s)
+				ret %a
+			}, else_branch = ^te() {
+				%b = Exp(%s)
+				%b2 = MatMul(%b, %b)
+				ret %b2
+			}}
+			ret %u
+		}, else_branch = ^e() {
+			%d = Neg(%s)
+			ret %d
+		}}
+		%on2 = Identity(%on)
+		ret %on2, %t
+	}}
+	%y = MatMul(%z, %x)
+	ret %y
+}
+"""
+
+# Two ops, and twenty that are folded between them.
+FOLDED = "program \"folded\" ir 8 opset 17\n^folded(%x: float32[64]) {\n\t%k0 = const float32[1] {1}\n\t%a = Exp(%x)\n" \
+    + "".join("\t%%k%d = Neg(%%k%d)\n" % (k, k - 1) for k in range(1, 21)) \
+    + "\t%b = Mul(%a, %k20)\n\t%y = ReduceMax(%b) {axes = [0]}\n\tret %y\n}\n"
+
 TESTS = []
 
 
@@ -65,7 +97,7 @@ def _(b):
     b.mouse("mouseMoved", x - 20, y)        # in its first step: in the second r2 lies over it
     tip = b.eval("document.getElementById('tip').innerText")
     assert not b.eval("document.getElementById('tip').hidden")
-    for words in ("c2", "Conv", "float32[1,8,8,8]", "2.00 KiB", "steps 2 to 3", "storage of its own", "not over r1: Conv reads it after its first write"):
+    for words in ("c2", "Conv", "float32[1,8,8,8]", "2.00 KiB", "steps 2 to 3", "storage of its own", "not over r1: Conv never computes over an input"):
         assert words in tip, tip
     b.mouse("mouseMoved", *box(b, "r2"))
     assert "computed over c2" in b.eval("document.getElementById('tip').innerText")
@@ -142,6 +174,47 @@ def _(b):
     shot(b, "loop")
 
 
+@test("labels of nested bodies are apart, each inside of its body")
+def _(b):
+    for model in ("nested.ir", MODELS + "/nnc_nested.onnx"):
+        if model == "nested.ir":
+            with open(model, "w") as f:
+                f.write(NESTED)
+        b.open(page(model))
+        assert b.eval("onnxmem.D.bands.length") >= 2
+        labels = b.eval("onnxmem.labels()")
+        assert len(labels) >= 2, labels
+        for k, one in enumerate(labels):
+            assert one["right"] > one["left"] and one["text"], one
+            for other in labels[:k]:
+                apart = one["top"] >= other["top"] + 14 or other["top"] >= one["top"] + 14 or one["left"] >= other["right"] or other["left"] >= one["right"]
+                assert apart, (one, other)
+    shot(b, "nested")
+
+
+@test("a color has one meaning")
+def _(b):
+    b.open(page(MODELS + "/digits.onnx"))
+    colors = b.eval("[...document.querySelectorAll('#legend i')].map(i => getComputedStyle(i).backgroundColor)")
+    assert len(colors) >= 5 and len(set(colors)) == len(colors), colors
+    used = b.eval("""(() => { const c = document.getElementById("curve"), g = c.getContext("2d"), found = new Set();
+        const d = g.getImageData(0, 0, c.width, c.height).data;
+        for (let k = 0; k < d.length; k += 4) if (d[k + 3] === 255) found.add([d[k], d[k + 1], d[k + 2]].join());
+        return [...found]; })()""")
+    assert "68,119,170" not in used, "blue is storage of its own"
+
+
+@test("steps are those of ops that run: no empty columns")
+def _(b):
+    with open("folded.ir", "w") as f:
+        f.write(FOLDED)
+    b.open(page("folded.ir"))
+    assert b.eval("onnxmem.D.steps") == 4, b.eval("onnxmem.D.steps")
+    assert b.eval("onnxmem.D.ops.map(o => [o[0], o[1], o[2]])") == [[0, 0, "Exp (node 0)"], [1, 1, "Mul (node 21)"], [2, 2, "ReduceMax (node 22)"]]
+    assert b.eval("onnxmem.boxes.map(b => [b.name, b.first, b.last])") == [["a", 0, 1], ["b", 1, 2]]
+    assert "Live at the peak: step 0, Exp (node 0)" in b.eval("document.body.innerText")
+
+
 @test("rotating values at each of their locations in a loop")
 def _(b):
     b.open(page(MODELS + "/nnc_lag.onnx"))
@@ -152,9 +225,7 @@ def _(b):
     assert len(taken) == len(set(taken)) == 20, "no two at one address in one iteration: %s" % taken
     assert len({y for _, _, y in taken}) == 4
     third = [t for name, _, regions in rotating if name == "b2" for t in regions][2]
-    at = b.eval("""(t => { const r = document.getElementById("map").getBoundingClientRect(), v = onnxmem.view;
-        return [r.left + 74 + ((t.from + t.to) / 2 - v.x0) / (v.x1 - v.x0) * (r.width - 98),
-                r.top + r.height - 22 - (t.y + t.bytes / 2 - v.y0) / (v.y1 - v.y0) * (r.height - 30)]; })(%s)""" % json.dumps(third))
+    at = b.eval("(p => [p.x, p.y])(onnxmem.point(%f, %f))" % ((third["from"] + third["to"]) / 2, third["y"] + third["bytes"] / 2))
     b.mouse("mouseMoved", *at)
     tip = b.eval("document.getElementById('tip').innerText")
     assert tip.startswith("b2") and "here in iteration 2;" in tip and "rotates through 448, 896, 1344, x0, 0" in tip, tip
