@@ -226,6 +226,10 @@ om_status om_cli_plan(om_cli *c, const char *path);
 /* The same for c->prog, a copy of what is loaded. */
 om_status om_cli_plan_copy(om_cli *c);
 
+/* The value of c->prog that `name` denotes, which is planned: its name, or SCOPE/NAME for one in a body.  OM_USAGE, with the
+ * nearest names, if there is none, or several. */
+om_status om_cli_find_value(om_cli *c, const char *name, const om_value **out);
+
 struct om_report;
 /* Fill in the results of other strategies. */
 om_status om_cli_strategies(om_cli *c, struct om_report *r);
@@ -251,8 +255,6 @@ void om_cli_bar(om_cli *c, const char *what, uint64_t done, uint64_t all, const 
 unsigned om_cli_width(FILE *to);
 /* A line on standard output, cut to `width` columns unless that is 0. */
 void om_cli_line(om_cli *c, unsigned width, const char *fmt, ...) OM_PRINTF(3, 4);
-/* Write `text` broken at `width`, starting at column `at`; further lines start at `indent`. */
-void om_cli_wrap(FILE *to, const char *text, unsigned at, unsigned indent, unsigned width);
 
 typedef om_status om_writer(om_cli *c, FILE *to, const void *arg);
 

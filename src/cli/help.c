@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/help.h"
+#include "report/report.h"
 
 #define DECLARE(name) extern const om_cmd om_##name##_cmd;
 OM_COMMANDS(DECLARE)
@@ -53,7 +54,7 @@ print_option(const om_opt *o, FILE *to)
 		n = 0;
 	}
 	fprintf(to, "%*s", COLUMN - n, "");
-	om_cli_wrap(to, o->brief, COLUMN, COLUMN, text_width(to));
+	om_wrap(to, o->brief, COLUMN, COLUMN, text_width(to));
 }
 
 /* Each paragraph after an empty line. */
@@ -63,7 +64,7 @@ print_paragraphs(om_arena *mem, const char *text, FILE *to)
 	while (*text) {
 		const char *end = strstr(text, "\n\n");
 		putc('\n', to);
-		om_cli_wrap(to, om_strndup(mem, text, end ? (size_t)(end - text) : strlen(text)), 0, 0, text_width(to));
+		om_wrap(to, om_strndup(mem, text, end ? (size_t)(end - text) : strlen(text)), 0, 0, text_width(to));
 		text = end ? end + 2 : "";
 	}
 }

@@ -20,6 +20,7 @@ static const om_topic topics[] = {
 		"arena: size of the plan, after views, in-place computation, scheduling and packing.\n\n"
 		"lower bound: no packing of the same buffers is smaller. An arena of that size is an optimal packing: with other lifetimes, views or in-place choices, one may be "
 		"smaller. It is optimal if it equals a second bound, for all such choices in this order of the ops. The gap is the excess over the lower bound.\n\n"
+		"floor (`onnxmem why`): what one op needs at once, whatever the order of the ops is. Only splitting or fusing that op gets lower.\n\n"
 		"Weights, inputs and outputs of the graph are outside the arena and listed separately.\n\n"
 		"Sizes on the command line are in bytes, or have a suffix K, M or G: 256K are 262144 bytes."},
 	{"passes", "pipelines of passes",

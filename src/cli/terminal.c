@@ -54,23 +54,3 @@ om_cli_line(om_cli *c, unsigned width, const char *fmt, ...)
 	else
 		printf("%.*s…\n", (int)bytes_of(line, width - 1), line);
 }
-
-/* Lines may be broken at white space in `text`; paragraphs are separated by the caller. */
-void
-om_cli_wrap(FILE *to, const char *text, unsigned at, unsigned indent, unsigned width)
-{
-	for (bool first = true; *(text += strspn(text, " \n")); first = false) {
-		const size_t n = strcspn(text, " \n");
-		if (!first && at + 1 + n > width) {
-			fprintf(to, "\n%*s", (int)indent, "");
-			at = indent;
-		} else if (!first) {
-			putc(' ', to);
-			at++;
-		}
-		fwrite(text, 1, n, to);
-		at += (unsigned)n;
-		text += n;
-	}
-	putc('\n', to);
-}

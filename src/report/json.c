@@ -20,6 +20,15 @@ number(uint64_t n)
 	return json_integer((json_int_t)n);
 }
 
+void
+om_json_set_node(json_t *to, om_arena *mem, const om_op *op)
+{
+	if (op && op->node != OM_NO_NODE)
+		json_object_set_new(to, "node", number(op->node));
+	if (op && *op->block->path)
+		json_object_set_new(to, "scope", om_json_text(mem, op->block->path));
+}
+
 static json_t *
 inputs(const om_prog *p, om_arena *mem)
 {
@@ -71,6 +80,7 @@ peak(const om_report *r, om_arena *mem)
 	json_object_set_new(at, "step", r->parallel_safe ? json_null() : number(r->peak_step));
 	json_object_set_new(at, "op", om_json_text(mem, r->peak_op ? r->peak_op->type : ""));
 	json_object_set_new(at, "name", om_json_text(mem, r->peak_op ? r->peak_op->name : ""));
+	om_json_set_node(at, mem, r->peak_op);
 	for (uint32_t k = 0; k < r->nlive; k++)
 		json_array_append_new(live, json_pack("{s:o,s:o}", "name", om_json_text(mem, r->live[k].name),
 			"bytes", number(r->live[k].bytes)));
@@ -110,9 +120,11 @@ phases(const om_report *r, om_arena *mem)
 
 	for (uint32_t k = 0; k < r->nphase; k++) {
 		const om_report_phase *x = &r->phase[k];
-		json_array_append_new(all, json_pack("{s:s,s:o,s:o,s:o,s:o,s:o}", "phase", om_phase_text(x->phase),
+		json_t *one = json_pack("{s:s,s:o,s:o,s:o,s:o,s:o}", "phase", om_phase_text(x->phase),
 			"ops", number(x->ops), "bytes", number(x->bytes), "step", number(x->step),
-			"op", om_json_text(mem, x->op->type), "name", om_json_text(mem, x->op->name)));
+			"op", om_json_text(mem, x->op->type), "name", om_json_text(mem, x->op->name));
+		om_json_set_node(one, mem, x->op);
+		json_array_append_new(all, one);
 	}
 	return all;
 }

@@ -12,6 +12,9 @@ json_t *om_json_text(om_arena *mem, const char *s);
 /* Formulas of the sizes of a plan with ranges; NULL if none were looked for. */
 json_t *om_json_formulas(const om_report *r, om_arena *mem);
 
+/* Set `node` and, in a body, `scope`: where the op is in the file.  Nothing for NULL, or an op of a pass. */
+void om_json_set_node(json_t *to, om_arena *mem, const om_op *op);
+
 /* The values of the symbols of the inputs. */
 json_t *om_json_dims(const om_prog *p, om_arena *mem);
 

@@ -183,6 +183,18 @@ const char *om_report_moving(const om_prog *p, const om_plan_multi_view *v, om_a
 /* Bytes in use in all arenas, by step. */
 uint64_t *om_report_in_use(const om_report *r, om_arena *mem);
 
+/* The first step after `after` in which `v` is read, and the op that reads it: NULL for a result.  UINT32_MAX: none. */
+uint32_t om_report_reads(const om_report *r, const om_value *v, uint32_t after, const om_op **op);
+
+/* The first step after the last one before `step` in which `v` is computed or read: 0 if there is none. */
+uint32_t om_report_idle_since(const om_report *r, const om_value *v, uint32_t step);
+
+/* Why output `out` of `op` is not computed over input `in`, or that it is: a phrase about the input. */
+const char *om_report_overwrite(const om_report *r, om_arena *mem, const om_op *op, uint32_t out, uint32_t in);
+
+/* A word for the same reason, for programs. */
+const char *om_report_overwrite_key(const om_report *r, const om_op *op, uint32_t out, uint32_t in);
+
 /* Why a value has storage of its own, or which storage it shares. */
 const char *om_report_explain(const om_report *r, om_arena *mem, const om_box *x);
 
@@ -194,6 +206,12 @@ const char *om_report_scope(const om_report *r);
 
 /* "9.19 MiB"; written to `out`. */
 const char *om_bytes_text(uint64_t bytes, char out[32]);
+
+/* Write `text` broken at `width`, starting at column `at`; further lines start at `indent`. */
+void om_wrap(FILE *to, const char *text, unsigned at, unsigned indent, unsigned width);
+
+/* A name in a table, cut to fit on the terminal after `before` columns. */
+const char *om_report_name(const om_report *r, om_arena *mem, const char *name, unsigned before);
 
 /* Characters of UTF-8, not bytes. */
 size_t om_letters(const char *s);

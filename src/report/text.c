@@ -63,14 +63,38 @@ om_text_shorter(om_arena *mem, const char *s, size_t most)
 	return n <= most ? s : om_printf(mem, "%.*s…%s", (int)(skip(s, left) - s), s, skip(s, n - right));
 }
 
+const char *
+om_report_name(const om_report *r, om_arena *mem, const char *name, unsigned before)
+{
+	name = om_clean_text(mem, name);
+	return r->width > before + 8 ? om_text_shorter(mem, name, r->width - before) : name;
+}
+
 /* A name in the last column of a table. */
 static const char *
 name_text(const om_report *r, om_arena *mem, const char *name)
 {
-	enum { BEFORE = 51 };
+	return om_report_name(r, mem, name, 51);
+}
 
-	name = om_clean_text(mem, name);
-	return r->width > BEFORE + 8 ? om_text_shorter(mem, name, r->width - BEFORE) : name;
+/* Lines may be broken at white space in `text`; paragraphs are separated by the caller. */
+void
+om_wrap(FILE *to, const char *text, unsigned at, unsigned indent, unsigned width)
+{
+	for (bool first = true; *(text += strspn(text, " \n")); first = false) {
+		const size_t n = strcspn(text, " \n");
+		if (!first && at + 1 + n > width) {
+			fprintf(to, "\n%*s", (int)indent, "");
+			at = indent;
+		} else if (!first) {
+			putc(' ', to);
+			at++;
+		}
+		fwrite(text, 1, n, to);
+		at += (unsigned)n;
+		text += n;
+	}
+	putc('\n', to);
 }
 
 static void
@@ -252,10 +276,8 @@ peak(const om_report *r, FILE *to, om_arena *mem)
 		fputs("all of these are live", to);
 	else if (!r->peak_op)
 		fputs("at the end of the graph", to);
-	else if (*r->peak_op->name)
-		fprintf(to, "%s %s", r->peak_op->type, om_clean_text(mem, r->peak_op->name));
 	else
-		fputs(r->peak_op->type, to);
+		fputs(om_clean_text(mem, om_op_where(r->peak_op, mem)), to);
 	fputs(r->parallel_safe ? " at once:\n" : "; live at the peak:\n", to);
 	for (uint32_t k = 0; k < r->nlive && k < SHOWN; k++)
 		line(to, "", r->live[k].bytes, name_text(r, mem, r->live[k].name));
@@ -276,9 +298,8 @@ phases(const om_report *r, FILE *to, om_arena *mem)
 		fputs("\npeak by phase of the training step:\n", to);
 	for (uint32_t k = 0; k < r->nphase; k++) {
 		const om_report_phase *x = &r->phase[k];
-		const char *name = om_clean_text(mem, x->op->name);
-		line(to, om_phase_text(x->phase), x->bytes, om_printf(mem, "at step %" PRIu32 ", %s%s%s; %" PRIu32 " op%s",
-			x->step, x->op->type, *name ? " " : "", name, x->ops, x->ops == 1 ? "" : "s"));
+		line(to, om_phase_text(x->phase), x->bytes, om_printf(mem, "at step %" PRIu32 ", %s; %" PRIu32 " op%s",
+			x->step, om_clean_text(mem, om_op_where(x->op, mem)), x->ops, x->ops == 1 ? "" : "s"));
 	}
 }
 
