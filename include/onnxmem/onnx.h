@@ -77,6 +77,13 @@ OM_API bool om_model_has_plan(const om_model *m);
  * plan. */
 OM_API om_status om_model_read_plan(om_session *s, om_model *m, om_prog *p, const char *sidecar);
 
+/* Receives an entry of metadata; `value` is the name of the value that has it, NULL: the model. */
+typedef void om_metadata_visit(void *arg, const char *value, const char *key, const char *text);
+
+/* Visit the metadata of the model, then that of the values of its graph: inputs, outputs, others, each in the order of
+ * the file.  An output that is listed among the others, too, is visited twice. */
+OM_API void om_model_visit_metadata(const om_model *m, om_metadata_visit *visit, void *arg);
+
 /* Does the graph have an initializer called `name`?  The setter copies the elements of `t`
  * into it: OM_USAGE if there is none, OM_SHAPE if type or shape differ. */
 OM_API bool om_model_has_weight(const om_model *m, const char *name);

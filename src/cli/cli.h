@@ -159,6 +159,16 @@ om_status om_cli_load(om_cli *c, const char *path);
  * plan is not verified. */
 om_status om_cli_stored(om_cli *c, const char *path, const char *sidecar);
 
+/* The option of commands that show the plan of another planner. */
+#define OM_CLI_PLAN_OF {"plan-of", "FORM", "the plan of another planner: onnxsim (its keys in the model),\n" \
+	"                            tflm:FILE (an offline plan as a C array), or csv:FILE (a table with\n" \
+	"                            columns name and offset)"}
+
+/* om_cli_load(), and make c->prog->plan of what the option --plan-of names.  The plan is not verified.  Unless `ours` is
+ * NULL, it receives the sizes of a plan that is made now. */
+struct om_report_ours;
+om_status om_cli_plan_of(om_cli *c, const char *path, struct om_report_ours *ours);
+
 /* Forget the model, so that another can be loaded. */
 void om_cli_unload(om_cli *c);
 

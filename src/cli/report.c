@@ -126,6 +126,22 @@ report_stored(om_cli *c, om_report **out)
 }
 
 static om_status
+report_other(om_cli *c, om_report **out)
+{
+	om_report_ours *ours = OM_NEW(c->mem, om_report_ours);
+	const char *fault = NULL;
+
+	OM_TRY(check_options(c, "plan-of"));
+	OM_TRY(om_cli_plan_of(c, c->arg[0], ours));
+	OM_TRY(take_fault(c, om_plan_verify(c->session, c->prog, c->prog->plan), &fault));
+	*out = om_report_new(c->prog, c->arg[0], c->mem);
+	(*out)->origin = om_printf(c->mem, "that of %s", c->prog->plan->strategy);
+	(*out)->fault = fault;
+	(*out)->ours = ours;
+	return OM_OK;
+}
+
+static om_status
 report_new(om_cli *c, om_report **out)
 {
 	OM_TRY(om_cli_plan(c, c->arg[0]));
@@ -159,14 +175,16 @@ write_all(om_cli *c, const om_report *r)
 static om_status
 run(om_cli *c)
 {
-	const bool is_stored = om_cli_has(c, "stored");
+	const bool is_stored = om_cli_has(c, "stored"), is_other = om_cli_has(c, "plan-of");
 	om_report *r = NULL;
 
 	if (om_cli_has(c, "sidecar") && !is_stored)
 		return om_fail(c->session, OM_USAGE, "option --sidecar requires --stored");
-	const om_status st = is_stored ? report_stored(c, &r) : report_new(c, &r);
+	if (is_stored && is_other)
+		return om_fail(c->session, OM_USAGE, "options --stored and --plan-of name two plans");
+	const om_status st = is_stored ? report_stored(c, &r) : is_other ? report_other(c, &r) : report_new(c, &r);
 	if (st != OM_OK)
-		return c->open && !is_stored && !wants_numbers(c) ? om_cli_report_open(c) : st;
+		return c->open && !is_stored && !is_other && !wants_numbers(c) ? om_cli_report_open(c) : st;
 	r->width = om_cli_width(stdout);
 	OM_TRY(write_all(c, r));
 	return r->fault ? om_fail(c->session, OM_BADPLAN, "the plan is not valid: %s", r->fault) : OM_OK;
@@ -181,6 +199,7 @@ static const om_opt opts[] = {
 	{"all-strategies", NULL, "show the arena sizes of other strategies and schedules"},
 	{"stored", NULL, "show the plan in the model as it is, after it is verified"},
 	{"sidecar", "FILE", "with --stored: the plan in this document"},
+	OM_CLI_PLAN_OF,
 	{0}
 };
 

@@ -55,6 +55,33 @@ om_prop_set(om_arena *mem, struct props p, const char *key, const char *value)
 	++*p.n;
 }
 
+static void
+visit_props(struct props p, const char *value, om_metadata_visit *visit, void *arg)
+{
+	for (size_t k = 0; k < *p.n; k++)
+		visit(arg, value, om_text((*p.list)[k]->key), om_text((*p.list)[k]->value));
+}
+
+static void
+visit_infos(size_t n, Onnx__ValueInfoProto *const *info, om_metadata_visit *visit, void *arg)
+{
+	for (size_t k = 0; k < n; k++)
+		visit_props(PROPS(info[k]), om_text(info[k]->name), visit, arg);
+}
+
+void
+om_model_visit_metadata(const om_model *m, om_metadata_visit *visit, void *arg)
+{
+	const Onnx__GraphProto *g = m->proto->graph;
+
+	visit_props(PROPS(m->proto), NULL, visit, arg);
+	if (!g)
+		return;
+	visit_infos(g->n_input, g->input, visit, arg);
+	visit_infos(g->n_output, g->output, visit, arg);
+	visit_infos(g->n_value_info, g->value_info, visit, arg);
+}
+
 void
 om_prop_remove(struct props p, const char *key)
 {

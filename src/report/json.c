@@ -334,6 +334,10 @@ om_report_object(const om_report *r, om_arena *mem)
 	if (r->origin)
 		json_object_set_new(o, "plan", json_pack("{s:o,s:b,s:o}", "origin", om_json_text(mem, r->origin), "valid", !r->fault,
 			"fault", r->fault ? om_json_text(mem, r->fault) : json_null()));
+	if (r->ours)
+		json_object_set_new(o, "ours", json_pack("{s:o,s:o,s:o,s:s}", "arena_bytes", number(r->ours->arena_bytes),
+			"lower_bound_bytes", number(r->ours->lower_bound_bytes), "total_bytes", number(r->ours->total_bytes),
+			"status", r->ours->status));
 	json_object_set_new(o, "plan_ms", json_real(round(r->plan_ms * 1000) / 1000));
 	return o;
 }

@@ -85,6 +85,12 @@ typedef struct om_report_pass {
 	const uint64_t *counter; /* by place in pass->counters */
 } om_report_pass;
 
+/* The sizes of another plan of the same model. */
+typedef struct om_report_ours {
+	uint64_t arena_bytes, lower_bound_bytes, total_bytes;
+	const char *status;      /* see om_plan_arena_status() */
+} om_report_ours;
+
 typedef struct om_report om_report;
 struct om_report {
 	const om_prog *prog;
@@ -134,7 +140,7 @@ struct om_report {
 	double plan_ms;
 	const char *origin;      /* where the plan comes from: "stored in the model"; NULL: it was made now */
 	const char *fault;       /* of such a plan: why it is not valid; NULL: it is */
-	const om_report *ours;   /* of a plan by another planner: a plan of the same model that was made now; NULL: none */
+	const om_report_ours *ours; /* of a plan by another planner: a plan that was made now; NULL: none */
 	unsigned width;          /* columns of the terminal; 0: unlimited */
 };
 

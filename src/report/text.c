@@ -170,6 +170,8 @@ arenas(const om_plan *plan, FILE *to, om_arena *mem)
 static const char *
 claim(const om_report *r, om_arena *mem)
 {
+	if (r->ours && r->arena_bytes < r->lower_bound_bytes)
+		return "of these lifetimes, and larger than the arena";
 	if (r->arena_bytes == 0 && r->prog->plan->nunplanned)
 		return "no claim: nothing has a place in the arena";
 	if (r->status != OM_PACK_OPTIMAL)
@@ -245,6 +247,25 @@ traffic(const om_report *r, FILE *to, om_arena *mem)
 		traffic_line(to, om_clean_text(mem, plan->arena[k].name), &r->traffic[k]);
 	for (uint32_t k = 0; k < OM_TRAFFIC_OTHERS; k++)
 		traffic_line(to, others[k], &r->traffic[plan->narena + k]);
+}
+
+/* A plan of the same model that was made now, beside that of another planner. */
+static void
+ours(const om_report *r, FILE *to, om_arena *mem)
+{
+	char change[40] = "";
+
+	if (!r->ours)
+		return;
+	if (r->prog->plan->nunplanned)
+		snprintf(change, sizeof change, "with a place for all values, ");
+	else if (r->arena_bytes)
+		snprintf(change, sizeof change, "%+.2f %%, ", 100 * ((double)r->ours->arena_bytes - (double)r->arena_bytes)
+			/ (double)r->arena_bytes);
+	fputs("\nplanned by onnxmem, with the same inputs and outputs in the arena, without alignment:\n", to);
+	line(to, "arena", r->ours->arena_bytes, om_printf(mem, "%s%s", change, r->ours->status));
+	line(to, "lower bound", r->ours->lower_bound_bytes, "for its lifetimes, views and in-place choices");
+	line(to, "total", r->ours->total_bytes, "with weights, inputs and outputs");
 }
 
 /* What ended early, and how to let it go on. */
@@ -378,6 +399,9 @@ origin(const om_report *r, FILE *to, om_arena *mem)
 		fprintf(to, "\nplanned in %.1f ms\n", r->plan_ms);
 	else if (r->fault)
 		fprintf(to, "\nthe plan, %s, IS NOT VALID: %s\n", om_clean_text(mem, r->origin), om_clean_text(mem, r->fault));
+	else if (r->ours)
+		fprintf(to, "\nthe plan is %s; it is valid%s\n", om_clean_text(mem, r->origin), r->prog->plan->nunplanned
+			? " for the values that it has a place for" : "");
 	else
 		fprintf(to, "\nthe plan is %s; it is valid, the bounds are those that it states\n", om_clean_text(mem, r->origin));
 }
@@ -396,6 +420,7 @@ om_report_text(const om_report *r, FILE *to)
 	fputs("\n", to);
 	sizes(r, to, mem);
 	om_report_formulas(r, mem, to);
+	ours(r, to, mem);
 	limits(r->prog, to, mem);
 	traffic(r, to, mem);
 	peak(r, to, mem);
