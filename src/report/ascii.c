@@ -62,7 +62,7 @@ legend(const om_report *r, FILE *to, om_arena *mem)
 
 	for (uint32_t k = 0; k < r->nbox && k < sizeof alphabet - 1; k++) {
 		const om_box *x = &r->box[k];
-		const om_plan *plan = r->prog->plan;
+		const om_plan *plan = r->plan;
 		const char *arena = plan->narena > 1 ? om_printf(mem, "%s:", om_clean_text(mem,
 			plan->arena[x->arena].name)) : "";
 		fprintf(to, "  %c %10s at %s%-10" PRIu64 " steps %3" PRIu32 " to %-3" PRIu32 "  %s%s\n", alphabet[k],

@@ -573,6 +573,7 @@ om_report_new(om_prog *p, const char *path, om_arena *mem)
 
 	om_timeline(p);
 	r->prog = p;
+	r->plan = p->plan;
 	r->model = slash ? slash + 1 : path;
 	r->run = om_run_steps_new(p, mem);
 	r->steps = r->run.n;

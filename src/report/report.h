@@ -93,7 +93,8 @@ typedef struct om_report_ours {
 
 typedef struct om_report om_report;
 struct om_report {
-	const om_prog *prog;
+	const om_prog *prog;     /* NULL: buffers of a table, which have only a picture */
+	const om_plan *plan;     /* that of the program; of a table, its arenas alone */
 	const char *model;       /* the file's name, without its folder */
 	uint32_t ops, values;
 	uint64_t weights_bytes, io_bytes;   /* an output in the memory of an input counts once */

@@ -240,8 +240,8 @@ rectangle(const struct plot *p, uint32_t box)
 	fprintf(p->to, "<g><title>");
 	text(p->to, name);
 	fprintf(p->to, "\n%s (%" PRIu64 ") at ", om_bytes_text(x->bytes, bytes), x->bytes);
-	if (p->r->prog->plan->narena > 1) {
-		text(p->to, om_clean_text(p->mem, p->r->prog->plan->arena[x->arena].name));
+	if (p->r->plan->narena > 1) {
+		text(p->to, om_clean_text(p->mem, p->r->plan->arena[x->arena].name));
 		putc(':', p->to);
 	}
 	fprintf(p->to, "%" PRIu64 "\nsteps %" PRIu32 " to %" PRIu32 ", %s</title>"
@@ -280,7 +280,7 @@ title(const struct plot *p)
 	fprintf(p->to, "<text x=\"%d\" y=\"28\" font-size=\"17\" fill=\"#2c3640\">", LEFT);
 	text(p->to, om_clean_text(p->mem, r->model));
 	fprintf(p->to, ": %s in %s, %s without sharing%s</text>\n", om_bytes_text(r->arena_bytes, arena),
-		r->prog->plan->narena > 1 ? "all arenas" : r->parallel_safe ? "one arena, valid in any order"
+		r->plan->narena > 1 ? "all arenas" : r->parallel_safe ? "one arena, valid in any order"
 			: "one arena",
 		om_bytes_text(r->naive_bytes, naive), r->fault ? "; this plan is not valid" : "");
 }
@@ -322,7 +322,7 @@ legend(const struct plot *p)
 static void
 borders(const struct plot *p)
 {
-	const om_plan *plan = p->r->prog->plan;
+	const om_plan *plan = p->r->plan;
 	char bytes[32];
 
 	for (uint32_t k = 0; k < plan->narena && plan->narena > 1; k++) {
@@ -345,7 +345,7 @@ lines(const struct plot *p)
 
 	fprintf(p->to, "<path class=\"line\" d=\"M%d %.1fH%.1f\"/>"
 		"<text class=\"mark\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%s %s%s</text>\n",
-		LEFT, y, LEFT + p->width, LEFT + p->width, y - 5, r->prog->plan->narena > 1 ? "arenas" : "arena",
+		LEFT, y, LEFT + p->width, LEFT + p->width, y - 5, r->plan->narena > 1 ? "arenas" : "arena",
 		om_bytes_text(r->arena_bytes, arena),
 		r->arena_bytes == r->lower_bound_bytes ? " = lower bound" : "");
 	if (r->arena_bytes != r->lower_bound_bytes)
