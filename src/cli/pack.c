@@ -9,13 +9,17 @@
 #include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/npy.h"
-#include "cli/pack_csv.h"
+#include "cli/pack_check.h"
 #include "report/report.h"
 
 struct packing {
 	om_packfile file;
 	double ms;
 	uint64_t sum;            /* bytes of all buffers */
+	bool is_check;           /* the offsets are those of the table */
+	uint32_t nfree;          /* buffers without one, which are left out */
+	uint64_t anew;           /* with a single pool: the height of a packing of the same buffers that was made now */
+	const char *fault;       /* why the packing of the table is not valid; NULL: it is */
 };
 
 /* ---- Input. ---- */
@@ -203,10 +207,33 @@ write_json(om_cli *c, FILE *to, const void *arg)
 	json_object_set_new(j, "buffers", json_integer(o->n));
 	json_object_set_new(j, "sum_bytes", json_integer((json_int_t)p->sum));
 	json_object_set_new(j, "pools", pools);
+	if (p->is_check) {
+		json_object_set_new(j, "valid", json_boolean(!p->fault));
+		json_object_set_new(j, "fault", p->fault ? text(c, p->fault) : json_null());
+		json_object_set_new(j, "without_offset", json_integer(p->nfree));
+		json_object_set_new(j, "packed_anew_bytes", o->npool == 1 ? json_integer((json_int_t)p->anew) : json_null());
+	}
 	json_object_set_new(j, "pack_ms", json_real(round(p->ms * 1000) / 1000));
 	const bool ok = json_dumpf(j, to, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) == 0 && putc('\n', to) != EOF;
 	json_decref(j);
 	return ok ? OM_OK : om_fail(c->session, OM_IO, "the JSON report could not be written");
+}
+
+/* What a check found out. */
+static void
+verdict(const struct packing *p, FILE *to)
+{
+	char size[32];
+
+	if (p->nfree)
+		fprintf(to, "%" PRIu32 " buffer%s no offset and %s left out\n", p->nfree, p->nfree == 1 ? " has" : "s have",
+			p->nfree == 1 ? "is" : "are");
+	if (p->file.problem.npool == 1)
+		fprintf(to, "packed anew: %" PRIu64 " (%s)\n", p->anew, om_bytes_text(p->anew, size));
+	if (p->fault)
+		fprintf(to, "FAILED %s\n", p->fault);
+	else
+		fprintf(to, "PASSED %" PRIu32 " buffers\n", p->file.problem.n - p->nfree);
 }
 
 static void
@@ -224,40 +251,159 @@ summary(const struct packing *p, FILE *to)
 			r->height, om_bytes_text(r->height, size));
 		if (pool->limit)
 			fprintf(to, " of %" PRIu64, pool->limit);
-		fprintf(to, ", lower bound %" PRIu64 ", gap %.2f %%, %s, found by %s\n", r->lower_bound, 100 * gap_of(r),
-			r->status == OM_PACK_OPTIMAL ? "optimal" : r->is_limited ? "feasible, the search ended at its limit" : "feasible", r->strategy);
+		fprintf(to, ", lower bound %" PRIu64, r->lower_bound);
+		if (p->fault)
+			fputs(", not valid\n", to);
+		else
+			fprintf(to, ", gap %.2f %%, %s%s%s\n", 100 * gap_of(r), r->status == OM_PACK_OPTIMAL ? "optimal"
+				: r->is_limited ? "feasible, the search ended at its limit" : "feasible",
+				p->is_check ? "" : ", found by ", p->is_check ? "" : r->strategy);
 	}
+	if (p->is_check)
+		verdict(p, to);
+}
+
+/* ---- Pictures. ---- */
+
+/* By buffer: its name in the column `name`, where there is one, else its id. */
+static const char **
+names_of(om_cli *c, const struct packing *p)
+{
+	const om_table *t = &p->file.table;
+	const int col = om_table_column(t, "name");
+	const char **name = OM_NEWN(c->mem, const char *, t->nrow);
+
+	for (size_t k = 0; k < t->nrow; k++)
+		name[k] = col >= 0 && *om_table_field(t, k, col) ? om_table_field(t, k, col) : p->file.problem.buf[k].name;
+	return name;
+}
+
+static om_status
+write_svg(om_cli *c, FILE *to, const void *r)
+{
+	(void)c;
+	om_report_svg(r, to);
+	return OM_OK;
+}
+
+static om_status
+write_ascii(om_cli *c, FILE *to, const void *r)
+{
+	(void)c;
+	putc('\n', to);
+	om_report_ascii(r, to);
+	return OM_OK;
+}
+
+static om_status
+draw(om_cli *c, const struct packing *p)
+{
+	const char *svg = om_cli_option(c, "svg");
+
+	if (!svg && !om_cli_has(c, "ascii"))
+		return OM_OK;
+	if (p->file.problem.by_pairs)
+		return om_fail(c->session, OM_USAGE, "there is no picture of buffers without lifetimes: --pairs is given");
+	om_report *r = om_report_of_packing(&p->file.problem, names_of(c, p), p->file.table.path, c->mem);
+	r->fault = p->fault;
+	if (svg)
+		OM_TRY(om_cli_write(c, svg, write_svg, r));
+	return om_cli_has(c, "ascii") ? om_cli_write(c, "-", write_ascii, r) : OM_OK;
+}
+
+/* ---- Packing, or checking. ---- */
+
+static om_status
+solve(om_cli *c, struct packing *p)
+{
+	om_problem *o = &p->file.problem;
+	const double start = om_now_ms();
+	om_status st = om_pack_solve(c->session, o);
+
+	om_cli_progress_end(c);
+	p->ms = om_now_ms() - start;
+	if (st == OM_INVALID)
+		return om_fail(c->session, OM_MALFORMED, "%s: %s", p->file.table.path, om_strdup(c->mem, om_message(c->session)));
+	OM_TRY(st);
+	return om_pack_check_problem(c->session, o);
+}
+
+/* The height that the packer finds for the buffers that have an offset, in one pool. */
+static om_status
+pack_anew(om_cli *c, struct packing *p)
+{
+	om_problem o = p->file.problem;
+	om_pool pool = o.pool[0];
+
+	o.buf = om_memdup(c->mem, o.buf, o.n * sizeof *o.buf);
+	o.pool = &pool;
+	pool.limit = 0;
+	for (uint32_t k = 0; k < o.n; k++)
+		o.buf[k].fixed = OM_OFFSET_FREE;
+	const om_status st = om_pack_solve(c->session, &o);
+	om_cli_progress_end(c);
+	p->anew = pool.result.height;
+	if (o.by_pairs && !p->fault) {   /* without lifetimes the packer alone has a bound */
+		om_pack_result *r = &p->file.problem.pool[0].result;
+		r->lower_bound = pool.result.lower_bound;
+		r->status = r->height == r->lower_bound ? OM_PACK_OPTIMAL : OM_PACK_FEASIBLE;
+	}
+	return st;
+}
+
+/* The offsets of the table: note why they are not valid. */
+static om_status
+check(om_cli *c, struct packing *p)
+{
+	const double start = om_now_ms();
+
+	OM_TRY(om_packfile_take(c->session, &p->file, c->mem, &p->nfree));
+	om_status st = om_pack_check_problem(c->session, &p->file.problem);
+	p->ms = om_now_ms() - start;
+	if (st == OM_BADPLAN) {
+		p->fault = om_strdup(c->mem, om_message(c->session));
+		st = OM_OK;
+	}
+	OM_TRY(st);
+	return p->file.problem.npool == 1 ? pack_anew(c, p) : OM_OK;
+}
+
+/* Outputs in files, or one on standard output; then the picture. */
+static om_status
+write_all(om_cli *c, const struct packing *p)
+{
+	const char *out = om_cli_option(c, "output"), *json = om_cli_option(c, "json"), *svg = om_cli_option(c, "svg");
+
+	if (out)
+		OM_TRY(om_cli_write(c, out, write_table, p));
+	if (json)
+		OM_TRY(om_cli_write(c, json, write_json, p));
+	const bool taken = (out && strcmp(out, "-") == 0) || (json && strcmp(json, "-") == 0) || (svg && strcmp(svg, "-") == 0);
+	if (!c->quiet)
+		summary(p, taken ? stderr : stdout);
+	return draw(c, p);
 }
 
 static om_status
 run(om_cli *c)
 {
-	const char *out = om_cli_option(c, "output"), *json = om_cli_option(c, "json");
-	struct packing p = {.ms = 0};
+	const char *out = om_cli_option(c, "output");
+	struct packing p = {.is_check = om_cli_has(c, "check")};
 
+	if (p.is_check && (out || om_cli_has(c, "ignore-offsets")))
+		return om_fail(c->session, OM_USAGE, "option --check keeps the offsets of the table: --output and --ignore-offsets have no "
+			"effect");
 	if (out)
 		OM_TRY(om_cli_own_path(c, c->arg[0], out));
 	OM_TRY(read_problem(c, &p));
-	om_problem *o = &p.file.problem;
+	const om_problem *o = &p.file.problem;
 	for (uint32_t k = 0; k < o->n; k++)
 		if (__builtin_add_overflow(p.sum, o->buf[k].bytes, &p.sum))
 			p.sum = UINT64_MAX;
-	const double start = om_now_ms();
-	om_status st = om_pack_solve(c->session, o);
-	om_cli_progress_end(c);
-	p.ms = om_now_ms() - start;
-	if (st == OM_INVALID)
-		return om_fail(c->session, OM_MALFORMED, "%s: %s", p.file.table.path, om_strdup(c->mem, om_message(c->session)));
-	OM_TRY(st);
-	OM_TRY(om_pack_check_problem(c->session, o));
-	if (out)
-		OM_TRY(om_cli_write(c, out, write_table, &p));
-	if (json)
-		OM_TRY(om_cli_write(c, json, write_json, &p));
-	const bool to_stdout = (out && strcmp(out, "-") == 0) || (json && strcmp(json, "-") == 0);
-	if (!c->quiet)
-		summary(&p, to_stdout ? stderr : stdout);
-	return OM_OK;
+	OM_TRY(p.is_check ? check(c, &p) : solve(c, &p));
+	OM_TRY(write_all(c, &p));
+	c->told = !c->quiet && p.fault;
+	return p.fault ? om_fail(c->session, OM_BADPLAN, "%s: %s", p.file.table.path, p.fault) : OM_OK;
 }
 
 static const om_opt opts[] = {
@@ -267,6 +413,9 @@ static const om_opt opts[] = {
 		"                            repeatable"},
 	{"align", "N", "every offset is a multiple of N bytes [1]"},
 	{"pairs", "FILE", "a table of pairs of ids: only these buffers must not overlap"},
+	{"check", NULL, "check the offsets in the table, those of another packer; do not pack"},
+	{"svg", "FILE", "draw the packing: steps on the x axis, addresses on the y axis", .writes = OM_WRITES_FILE},
+	{"ascii", NULL, "also draw the packing as text"},
 	{"ignore-offsets", NULL, "ignore the column offset, for example an old solution"},
 	{"time-limit", "S", "time limit of the search in seconds [2]"},
 	{"search-nodes", "N", "limit each search by N nodes instead of by time; the result is\n"

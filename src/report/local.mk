@@ -1,5 +1,5 @@
 onnxmem_SOURCES += \
-	%D%/ascii.c %D%/c_header.c %D%/diff.c %D%/diff.h %D%/diff_text.c %D%/explain.c %D%/foreign.c %D%/foreign.h %D%/formulas.c %D%/html.c %D%/json.c %D%/json.h %D%/ladder.c %D%/loop_views.c %D%/ort.c \
+	%D%/ascii.c %D%/c_header.c %D%/diff.c %D%/diff.h %D%/diff_text.c %D%/explain.c %D%/foreign.c %D%/foreign.h %D%/formulas.c %D%/html.c %D%/json.c %D%/json.h %D%/ladder.c %D%/loop_views.c %D%/ort.c %D%/packing.c \
 	%D%/report.c %D%/report.h %D%/svg.c %D%/tensor.c %D%/text.c %D%/tflite.c %D%/tflite.h %D%/tflm.c %D%/tflm.h %D%/tflm_names.c %D%/tflm_read.c %D%/tflm_read.h %D%/why.h %D%/why_json.c %D%/why_text.c
 
 # The page of `report --html`, as C string literals, one a line.

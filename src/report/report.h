@@ -148,6 +148,10 @@ struct om_report {
 /* Requires p->plan.  The report and its parts are allocated from `mem`. */
 om_report *om_report_new(om_prog *p, const char *path, om_arena *mem);
 
+/* A report for om_report_svg() and om_report_ascii() alone: buffers with offsets in pools with results, each with a
+ * name and a lifetime.  It refers to all of them. */
+om_report *om_report_of_packing(const om_problem *o, const char *const *name, const char *path, om_arena *mem);
+
 /* Can a report be made of the plan of `p`, which is not valid?  OM_BADPLAN if it has a placement outside of its arenas,
  * or a value that is not within the storage that it shares. */
 om_status om_report_check(om_session *s, const om_prog *p);
