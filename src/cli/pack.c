@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/npy.h"
 #include "cli/pack_check.h"
+#include "cli/tflite.h"
 #include "report/report.h"
 
 struct packing {
@@ -32,6 +33,8 @@ read_table(om_cli *c, const char *path, om_table *out)
 	size_t size;
 
 	OM_TRY(om_file_read(c->session, is_stdin ? "/dev/stdin" : path, c->mem, &data, &size));
+	if (om_tflite_is(data, size))
+		return om_tflite_table(c->session, is_stdin ? "standard input" : path, data, size, c->mem, out);
 	return om_table_parse(c->session, is_stdin ? "standard input" : path, data, size, c->mem, out);
 }
 
