@@ -18,7 +18,7 @@ om report lowered.onnx --stored | sed -n '/^  arena\|scratch\|valid/p'
 om plan "$models/digits.onnx" --sidecar doc.json -q
 om report "$models/digits.onnx" --stored --sidecar doc.json | tail -2
 sed 's/\["c2",0,2048,/["c2",0,0,/; s/\["r2",0,2048,/["r2",0,0,/' doc.json >overlap.json
-om report "$models/digits.onnx" --stored --sidecar overlap.json --ascii --svg overlap.svg --html overlap.html
+om report "$models/digits.onnx" --stored --sidecar overlap.json --ascii --svg overlap.svg --html overlap.html | sed -n '/NOT VALID/p;/ at .* steps/p;/^->/p'
 grep -c 'this plan is not valid' overlap.svg
 grep -c 'THIS PLAN IS NOT VALID: ' overlap.html
 om report "$models/digits.onnx" --stored --sidecar overlap.json --json overlap.out | tail -1

@@ -1,5 +1,5 @@
 # Readers of files: each target replays its corpus with any compiler, or searches with libFuzzer.
-READERS = archive ir manifest model npy original plan table value
+READERS = archive ir manifest model npy offline original plan table value
 HUB_READERS = src/hub/address.c src/hub/file.c src/hub/manifest.c
 READER_REPLAY = %D%/reader.h %D%/replay.c tests/fuzz/damage.c tests/fuzz/damage.h
 READER_SEARCH = %D%/reader.h %D%/search.c
@@ -7,9 +7,9 @@ READER_FILE = %D%/memory_file.c %D%/memory_file.h
 READER_TAKE = tests/fuzz/take.c tests/fuzz/take.h
 TESTS += %D%/readers.test %D%/coverage.test
 EXTRA_DIST += %D%/readers.test %D%/coverage.py %D%/coverage.test %D%/long.sh %D%/corpus
-READER_TARGETS = %D%/archive %D%/ir %D%/manifest %D%/model %D%/npy %D%/original %D%/plan %D%/table %D%/value
+READER_TARGETS = %D%/archive %D%/ir %D%/manifest %D%/model %D%/npy %D%/offline %D%/original %D%/plan %D%/table %D%/value
 check_PROGRAMS += $(READER_TARGETS)
-EXTRA_PROGRAMS += %D%/archive_search %D%/ir_search %D%/manifest_search %D%/model_search %D%/npy_search %D%/original_search %D%/plan_search %D%/table_search \
+EXTRA_PROGRAMS += %D%/archive_search %D%/ir_search %D%/manifest_search %D%/model_search %D%/npy_search %D%/offline_search %D%/original_search %D%/plan_search %D%/table_search \
 	%D%/value_search
 tests_fuzz_readers_archive_SOURCES = %D%/archive.c $(HUB_READERS) src/hub/unpack.c $(READER_REPLAY)
 tests_fuzz_readers_archive_search_SOURCES = %D%/archive.c $(HUB_READERS) src/hub/unpack.c $(READER_SEARCH)
@@ -40,6 +40,10 @@ tests_fuzz_readers_npy_CFLAGS = $(AM_CFLAGS) $(ZLIB_CFLAGS)
 tests_fuzz_readers_npy_LDADD = $(LDADD) $(ZLIB_LIBS)
 tests_fuzz_readers_npy_search_CFLAGS = $(AM_CFLAGS) $(ZLIB_CFLAGS)
 tests_fuzz_readers_npy_search_LDADD = $(LDADD) $(ZLIB_LIBS)
+READER_OFFLINE = %D%/offline.c src/cli/pack_check.c src/cli/pack_csv.c src/cli/table.c src/cli/tflite.c src/report/foreign.c src/report/tflm_read.c
+tests_fuzz_readers_offline_SOURCES = $(READER_OFFLINE) $(READER_REPLAY)
+tests_fuzz_readers_offline_search_SOURCES = $(READER_OFFLINE) $(READER_SEARCH)
+tests_fuzz_readers_offline_search_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
 tests_fuzz_readers_plan_SOURCES = %D%/plan.c $(READER_FILE) $(READER_REPLAY)
 tests_fuzz_readers_plan_search_SOURCES = %D%/plan.c $(READER_FILE) $(READER_SEARCH)
 tests_fuzz_readers_plan_search_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
@@ -68,7 +72,7 @@ TIME = 600
 .PHONY: fuzz-long
 if HAVE_FUZZER
 fuzz-long: $(BUILT_SOURCES) %D%/archive_search$(EXEEXT) %D%/ir_search$(EXEEXT) %D%/manifest_search$(EXEEXT) %D%/model_search$(EXEEXT) %D%/npy_search$(EXEEXT) \
-	%D%/original_search$(EXEEXT) %D%/plan_search$(EXEEXT) %D%/table_search$(EXEEXT) %D%/value_search$(EXEEXT)
+	%D%/offline_search$(EXEEXT) %D%/original_search$(EXEEXT) %D%/plan_search$(EXEEXT) %D%/table_search$(EXEEXT) %D%/value_search$(EXEEXT)
 	@$(SHELL) $(srcdir)/%D%/long.sh $(RUNS) $(TIME) $(abs_srcdir)/%D%/corpus $(READERS)
 else
 fuzz-long:
