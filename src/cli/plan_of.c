@@ -30,7 +30,7 @@ read_bytes(om_cli *c, const char *what, const char *text, uint64_t *out)
 
 	errno = 0;
 	*out = strtoull(text, &end, 10);
-	if (*text >= '0' && *text <= '9' && !*end && !errno && *out <= INT64_MAX)
+	if (*text >= '0' && *text <= '9' && !*end && !errno && *out <= INT64_MAX / 8)
 		return OM_OK;
 	return om_fail(c->session, OM_BADPLAN, "onnxsim's keys: %s is no number of bytes: %.60s", what, text);
 }
@@ -59,9 +59,10 @@ read_onnxsim(om_cli *c, const char *path, om_foreign *f)
 	struct key_reader r = {.c = c, .f = f, .offsets = om_map_new(c->mem), .sizes = om_map_new(c->mem)};
 	uint64_t offset, bytes;
 
-	(void)path;
 	om_model_visit_metadata(c->model, take_key, &r);
 	OM_TRY(r.st);
+	if (r.offsets.n == 0)
+		return om_fail(c->session, OM_INVALID, "%s has no plan of onnxsim: no value has the key onnxsim.mem_offset", path);
 	for (size_t k = 0; k < r.offsets.cap; k++) {
 		const char *name = r.offsets.slot[k].key;
 		if (!name)
@@ -213,7 +214,7 @@ om_cli_plan_of(om_cli *c, const char *path, om_report_ours *ours)
 	OM_TRY(om_cli_shapes(c, NULL, true));
 	OM_TRY(om_host_run(c->host, c->prog, "inline,shapes"));
 	om_foreign *f = om_foreign_new(c->prog, form->source ? form->source : file, c->mem);
-	OM_TRY(form->read(c, file, f));
+	OM_TRY(form->read(c, form->has_file ? file : path, f));
 	OM_TRY(request(c, f));
 	if (ours)
 		OM_TRY(plan_ours(c, ours));

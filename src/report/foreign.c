@@ -11,6 +11,8 @@
 #include "onnxmem/opdef.h"
 #include "report/foreign.h"
 
+static const uint64_t MOST = UINT64_C(1) << 60;   /* sums of a few such sizes do not overflow */
+
 /* ---- Collecting. ---- */
 
 om_foreign *
@@ -31,8 +33,10 @@ om_foreign_add(om_session *s, om_foreign *f, const char *name, uint64_t offset, 
 {
 	const om_value *v = om_map_get(&f->names, name);
 
-	if (offset > INT64_MAX || (bytes > INT64_MAX && bytes != OM_SIZE_UNSTATED))
-		return om_fail(s, OM_BADPLAN, "%s: the place of %s is beyond 2^63 bytes", f->source, name);
+	const uint64_t size = bytes != OM_SIZE_UNSTATED ? bytes : v ? om_value_bytes(v) : 0;
+
+	if (offset > MOST || size > MOST)
+		return om_fail(s, OM_BADPLAN, "%s: %s is more than 2^60 bytes away, or as large", f->source, name);
 	if (!v) {
 		f->other = f->nother++ ? f->other : om_strdup(f->mem, name);
 		return OM_OK;
@@ -76,9 +80,7 @@ overlap(const struct maker *m, const om_value *x, const om_value *y)
 	const om_foreign_place *a = place_of(m, x), *b = place_of(m, y);
 	const uint64_t n = om_value_bytes(x), k = om_value_bytes(y);
 
-	if (!a->is_set || !b->is_set || n > INT64_MAX || k > INT64_MAX)
-		return false;
-	return n && k && a->offset < b->offset + k && b->offset < a->offset + n;
+	return a->is_set && b->is_set && n && k && a->offset < b->offset + k && b->offset < a->offset + n;
 }
 
 /* Is `v` in the storage of `of`, directly or through others?  Chains have no circle, because none is added here. */
@@ -154,7 +156,7 @@ end_of(const struct maker *m)
 		const om_value *v = m->p->values[k];
 		const om_foreign_place *at = place_of(m, v);
 		const uint64_t bytes = at->bytes == OM_SIZE_UNSTATED ? om_value_bytes(v) : at->bytes;
-		if (at->is_set && bytes <= INT64_MAX && at->offset + bytes > end)
+		if (at->is_set && at->offset + bytes > end)
 			end = at->offset + bytes;
 	}
 	return end;
