@@ -20,7 +20,7 @@ take_buffer(om_session *s, om_packfile *f, uint32_t row, om_buffer *b)
 	return OM_OK;
 }
 
-/* The largest number of bytes of a pool that are in use at once. */
+/* The largest number of bytes of a pool that are in use at once, wherever they are. */
 static void
 find_bound(om_problem *o, uint32_t pool, om_buffer *some)
 {
@@ -28,8 +28,10 @@ find_bound(om_problem *o, uint32_t pool, om_buffer *some)
 	uint32_t n = 0;
 
 	for (uint32_t k = 0; k < o->n; k++)
-		if (o->buf[k].pool == pool)
-			some[n++] = o->buf[k];
+		if (o->buf[k].pool == pool) {
+			some[n] = o->buf[k];
+			some[n++].fixed = OM_OFFSET_FREE;
+		}
 	r->lower_bound = o->by_pairs ? 0 : om_pack_bound(some, n, &r->bound_step);
 	r->status = r->height == r->lower_bound ? OM_PACK_OPTIMAL : OM_PACK_FEASIBLE;
 	r->strategy = "the table";

@@ -31,3 +31,6 @@ om pack other.csv --check --pairs pairs.csv --ascii -q
 om pack other.csv --check -o out.csv
 printf 'id,lower,upper,size,offset\na,0,2,9223372036854775807,1\n' >far.csv
 om pack far.csv --check
+# The bound is that of the lifetimes, not of the offsets.
+printf 'id,lower,upper,size,offset\na,0,2,8,0\nb,1,3,8,64\n' >wide.csv
+om pack wide.csv --check
