@@ -169,6 +169,7 @@ write_all(om_cli *c, const om_report *r)
 	if (taken)
 		return OM_OK;
 	OM_TRY(om_cli_write(c, "-", write_text, r));
+	c->told = r->fault != NULL;
 	return om_cli_has(c, "ascii") ? om_cli_write(c, "-", write_draw, r) : OM_OK;
 }
 

@@ -37,7 +37,7 @@ om report "$models/digits.onnx" --plan-of csv:twice.csv
 printf 'name,offset,size\nc1,9223372036854775807,2048\n' >far.csv
 om report "$models/digits.onnx" --plan-of csv:far.csv
 printf 'name,offset,size\nc1,0,16\n' >small.csv
-om report "$models/digits.onnx" --plan-of csv:small.csv | grep valid
+om report "$models/digits.onnx" --plan-of csv:small.csv | grep -i valid
 printf 'name,offset\nb,0\n' >other.csv
 om report "$models/digits.onnx" --plan-of csv:other.csv
 printf '{1,0,2,0,64}' >fewer.h
