@@ -217,7 +217,7 @@ write_json(om_cli *c, FILE *to, const void *arg)
 		json_object_set_new(j, "packed_anew_bytes", o->npool == 1 ? json_integer((json_int_t)p->anew) : json_null());
 	}
 	json_object_set_new(j, "pack_ms", json_real(round(p->ms * 1000) / 1000));
-	const bool ok = json_dumpf(j, to, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) == 0 && putc('\n', to) != EOF;
+	const bool ok = (json_dumpf(j, to, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) == 0 && putc('\n', to) != EOF) || ferror(to);   /* then the caller says why */
 	json_decref(j);
 	return ok ? OM_OK : om_fail(c->session, OM_IO, "the JSON report could not be written");
 }

@@ -347,7 +347,7 @@ om_report_json(const om_report *r, om_session *s, FILE *to)
 {
 	om_arena *mem = om_arena_new();
 	json_t *o = om_report_object(r, mem);
-	const bool ok = json_dumpf(o, to, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) == 0 && putc('\n', to) != EOF;
+	const bool ok = (json_dumpf(o, to, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) == 0 && putc('\n', to) != EOF) || ferror(to);   /* then the caller says why */
 	json_decref(o);
 	om_arena_free(mem);
 	return ok ? OM_OK : om_fail(s, OM_IO, "cannot write the JSON report");
