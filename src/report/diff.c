@@ -1,7 +1,7 @@
 /* Compares two reports by their JSON, so that models and reports that were kept are compared in one way.
  *
  * Tensors are matched by name.  Of those that remain, two are taken for one that was renamed where they are the only
- * ones of their op, type and bytes on both sides.  What is live at the peaks is matched in the same way, and every
+ * ones of their op, type and bytes on both sides, or where all that remains agrees in that, one after the other.  What is live at the peaks is matched in the same way, and every
  * byte of a peak belongs to one line: the differences add up to the difference of the peaks. */
 #include <config.h>
 
@@ -201,6 +201,18 @@ match_names(om_side *old, om_side *now, struct entry *e)
 			continue;
 		match_run(old, now, e + from, to - from, false);
 	}
+}
+
+/* If what remains has the same ops, types and bytes on both sides, one after the other, all of it was renamed. */
+static void
+match_sequence(om_side *old, om_side *now, struct entry *e)
+{
+	const size_t n = list_open(old, false, e), m = list_open(now, true, e + n);
+
+	for (size_t k = 0; k < n; k++)
+		if (n != m || kind_order(&e[k], &e[n + k]) != 0)
+			return;
+	match_run(old, now, e, n + m, false);
 }
 
 static void
@@ -468,6 +480,7 @@ om_diff_new(om_session *s, const json_t *old, const char *old_path, const json_t
 	if (d->has_tensors) {
 		struct entry *e = OM_NEWN(mem, struct entry, a->ntensor + b->ntensor);
 		match_names(a, b, e);
+		match_sequence(a, b, e);
 		match_kinds(a, b, e);
 		compare_tensors(d, mem);
 		d->moved = count_moved(d, mem);

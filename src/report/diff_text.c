@@ -118,7 +118,7 @@ static const struct { const char *key, *text; size_t at; } lists[] = {
 	{"grew", "grew", offsetof(om_diff, grew)}, {"shrank", "shrank", offsetof(om_diff, shrank)},
 	{"unshared", "no longer in the storage of others", offsetof(om_diff, unshared)},
 	{"shared", "now in the storage of others", offsetof(om_diff, shared)},
-	{"renamed", "renamed: the only ones of their op, type and bytes", offsetof(om_diff, renamed)},
+	{"renamed", "renamed, going by their ops, types and bytes", offsetof(om_diff, renamed)},
 };
 
 enum { LISTS = sizeof lists / sizeof lists[0] };
@@ -277,8 +277,10 @@ om_diff_markdown(const om_diff *d, om_arena *mem, FILE *to)
 	const uint64_t *x = d->old->size, *y = d->now->size;
 	char change[24], percent[32];
 
-	fprintf(to, "**%s**, before: %s: %s\n\n| | before | now | change | |\n|---|--:|--:|--:|--:|\n",
-		cell(mem, d->now->model), cell(mem, d->old->model), head_text(d, mem));
+	fprintf(to, "**%s**, before: %s: %s\n\n", cell(mem, d->now->model), cell(mem, d->old->model), head_text(d, mem));
+	if (strcmp(d->old->inputs, d->now->inputs) != 0)
+		fprintf(to, "Inputs: %s; before: %s\n\n", cell(mem, d->now->inputs), cell(mem, d->old->inputs));
+	fputs("| | before | now | change | |\n|---|--:|--:|--:|--:|\n", to);
 	for (size_t k = 0; k < OM_SIZES; k++)
 		fprintf(to, "| %s | %" PRIu64 " | %" PRIu64 " | %s | %s |\n", sizes[k].text, x[k], y[k],
 			om_change_text(x[k], y[k], change), percent_text(x[k], y[k], percent));

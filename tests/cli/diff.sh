@@ -10,6 +10,14 @@ net 8 r Softmax >soft.ir
 om diff old.ir old.ir
 om diff old.ir wide.ir
 om diff old.ir named.ir | sed -n '/renamed/,$p'
+# Two layers of one kind are renamed together, and not taken for each other.
+twice() {
+	printf 'program "net" ir 8 opset 17\n^net(%%x: float32[1,4,8,8], %%w: float32[4,4,1,1]) {\n\t%%%s = Conv(%%x, %%w)\n' "$1"
+	printf '\t%%%s = Conv(%%%s, %%w)\n\t%%%s = Conv(%%%s, %%w)\n\t%%y = Add(%%%s, %%%s)\n\tret %%y\n}\n' "$2" "$1" "$3" "$2" "$1" "$3"
+}
+twice a b c >abc.ir
+twice p q r >pqr.ir
+om diff abc.ir pqr.ir | sed -n '/appeared\|went/p;/renamed/,$p'
 om diff old.ir wide.ir --markdown -
 om diff old.ir soft.ir --json -
 # The differences at the peaks add up to the difference of the peaks.
