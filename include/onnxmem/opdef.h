@@ -18,6 +18,7 @@ extern "C" {
 
 typedef struct om_op_context om_op_context;
 struct om_kernel;
+struct om_slice;
 
 /* One op as seen by the callbacks of its definition, while planning or in a run. */
 struct om_op_context {
@@ -152,6 +153,18 @@ struct om_opdef {
 	 * computes correct results also when they are already stored there.  Shapes are known.  NULL:
 	 * never. */
 	bool (*subbuffer)(const om_op_context *c, uint32_t in, uint64_t *offset);
+
+	/* The part s->out[out] of output `out`, which has elements: set which part of each input it needs, which part
+	 * of the other outputs is computed with it, and how the op that computes it differs (onnxmem/slice.h).  False:
+	 * there is no such part; nothing of `s` is used then.  Initially inputs and other outputs are whole, and
+	 * nothing differs.  Shapes are known.  The parts of the inputs are monotone in the bounds of the part.
+	 * NULL: never, except for OM_POINTWISE, whose parts follow from broadcasting. */
+	bool (*slice)(const om_op_context *c, uint32_t out, struct om_slice *s);
+
+	/* The contribution of part s->in[in] of input `in`, which has elements, to output 0, which is whole: set the
+	 * parts of the other inputs, how the op that computes it differs, and how contributions are combined.
+	 * Otherwise as `slice`. */
+	bool (*partial)(const om_op_context *c, uint32_t in, struct om_slice *s);
 
 	/* Compute the outputs: the reference kernel, simple and correct.  NULL: the operator cannot be
 	 * run.  If a registered kernel (onnxmem/kernel.h) of the operator has a `prepare`, `cpu` expects the

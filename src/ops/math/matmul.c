@@ -7,6 +7,7 @@
 #include "ops/math/gemm_int8.h"
 #include "base/convert_elements.h"
 #include "ops/family.h"
+#include "ops/slices.h"
 #include "opdef/numbers.h"
 
 /* ---- One product of any type. ---- */
@@ -770,13 +771,13 @@ gemm_cost(const om_op_context *c, om_cost *cost)
 #define MATMUL(from, to)                                                       \
 	{.name = "MatMul", .brief = "matrix product, as numpy.matmul",    \
 	 .since = from, .until = to, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, \
-	 .infer = matmul_infer, .cpu = matmul_cpu, .cost = matmul_cost, \
+	 .infer = matmul_infer, .slice = om_slice_matmul, .partial = om_partial_matmul, .cpu = matmul_cpu, .cost = matmul_cost, \
 	 .input_types = {OF_WIDE, LIKE(0)}}
 
 #define GEMM(from, to, least)                                                  \
 	{.name = "Gemm", .brief = "alpha A B + beta C",           \
 	 .since = from, .until = to, .min_in = least, .max_in = 3, .min_out = 1, .max_out = 1, \
-	 .attrs = gemm_attrs, .infer = gemm_infer, .cpu = gemm_cpu, \
+	 .attrs = gemm_attrs, .infer = gemm_infer, .slice = om_slice_gemm, .partial = om_partial_gemm, .cpu = gemm_cpu, \
 	 .cost = gemm_cost, .input_types = {OF_WIDE, LIKE(0), LIKE(0)}}
 
 const om_opdef om_ops_matmul[] = {

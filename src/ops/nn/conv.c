@@ -8,6 +8,7 @@
 #include "ops/nn/conv.h"
 #include "ir/query.h"
 #include "ops/family.h"
+#include "ops/slices.h"
 #include "opdef/numbers.h"
 #include "opdef/op_context.h"
 
@@ -375,7 +376,7 @@ transpose_cost(const om_op_context *c, om_cost *cost)
 	{.name = "Conv", .brief = "convolution, with optional bias",                     \
 	 .since = from, .until = to, .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, \
 	 .attrs = conv_attrs, .infer = conv_infer, .cpu = conv_cpu, \
-	 .cost = conv_cost, \
+	 .slice = om_slice_conv, .partial = om_partial_conv, .cost = conv_cost, \
 	 .input_types = {OF_FLOATS, LIKE(0), LIKE(0)}}
 
 #define TRANSPOSE(from, to)                                                    \

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "ops/family.h"
+#include "ops/slices.h"
 #include "base/shape.h"
 #include "ir/query.h"
 #include "opdef/columns.h"
@@ -446,12 +447,12 @@ global_lp_cpu(om_op_context *c)
 #define POOL(called, text, from, to, outputs, list, inferred, kernel, types) \
 	{.name = #called, .brief = text, .since = from, .until = to, .min_in = 1, .max_in = 1, \
 	 .min_out = 1, .max_out = outputs, .attrs = list, .infer = inferred, .cpu = kernel, \
-	 .scratch = line_scratch, .cost = pool_cost, .input_types = {types}}
+	 .scratch = line_scratch, .slice = om_slice_pool, .cost = pool_cost, .input_types = {types}}
 
 #define GLOBAL(called, text, from, to, list, inferred, kernel)                 \
 	{.name = #called, .brief = text, .since = from, .until = to, .min_in = 1, .max_in = 1, \
 	 .min_out = 1, .max_out = 1, .attrs = list, .infer = inferred, .cpu = kernel, \
-	 .cost = om_cost_of_input, .input_types = {OF_FLOATS}}
+	 .slice = om_slice_global_pool, .cost = om_cost_of_input, .input_types = {OF_FLOATS}}
 
 const om_opdef om_ops_pool[] = {
 	POOL(MaxPool, "maximum over a sliding window", 1, 7, 1, max_attrs, pool_infer, max_cpu, OF_FLOATS | OF_BYTES),

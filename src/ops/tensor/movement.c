@@ -6,6 +6,7 @@
 #include "base/shape.h"
 #include "ir/query.h"
 #include "ops/family.h"
+#include "ops/slices.h"
 #include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
 #include "ops/tensor/transpose.h"
@@ -664,7 +665,7 @@ static const om_attr_spec split18_attrs[] = {
 const om_opdef om_ops_movement[] = {
 	{ONE, .name = "Transpose", .brief = "permutation of the axes", .since = 1,
 	 .min_in = 1, .max_in = 1, .flags = OM_SPLATS, .attrs = transpose_attrs,
-	 .infer = transpose_infer, .view = transpose_view, .cpu = transpose_cpu,
+	 .infer = transpose_infer, .slice = om_slice_transpose, .view = transpose_view, .cpu = transpose_cpu,
 	 .input_types = {OF_ANY}},
 	{ONE, CONCAT, .since = 1, .until = 3, .attrs = concat1_attrs,
 	 .input_types = {OF_COMMON | OF_FLOAT8S | OF(FLOAT8E8M0)}},

@@ -5,6 +5,7 @@
 #include "base/shape.h"
 #include "ir/query.h"
 #include "ops/family.h"
+#include "ops/slices.h"
 #include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
 
@@ -359,39 +360,39 @@ static const om_attr_spec needed_axes_attrs[] = {
 const om_opdef om_ops_reshape[] = {
 	{WHOLE, .name = "Reshape", .brief = "input in another shape",
 	 .since = 1, .until = 4, .min_in = 1, .max_in = 1, .attrs = reshape1_attrs,
-	 .infer = reshape_infer, .cpu = reshape_cpu,
+	 .infer = reshape_infer, .slice = om_slice_reshape, .cpu = reshape_cpu,
 	 .input_types = {OF_ANY}},
 	{WHOLE, .name = "Reshape", .brief = "input in another shape",
 	 .since = 5, .until = 13, .min_in = 2, .max_in = 2,
-	 .infer = reshape_infer, .cpu = reshape_cpu,
+	 .infer = reshape_infer, .slice = om_slice_reshape, .cpu = reshape_cpu,
 	 .input_types = {OF_ANY, OF(INT64)}},
 	{WHOLE, .name = "Reshape", .brief = "input in another shape",
 	 .since = 14, .min_in = 2, .max_in = 2, .attrs = reshape14_attrs,
-	 .infer = reshape_infer, .cpu = reshape_cpu,
+	 .infer = reshape_infer, .slice = om_slice_reshape, .cpu = reshape_cpu,
 	 .input_types = {OF_ANY, OF(INT64)}},
 	{WHOLE, .name = "Flatten", .brief = "input flattened to a matrix at an axis",
 	 .since = 1, .min_in = 1, .max_in = 1, .attrs = flatten_attrs,
-	 .infer = flatten_infer, .cpu = om_cpu_whole,
+	 .infer = flatten_infer, .slice = om_slice_flatten, .cpu = om_cpu_whole,
 	 .input_types = {OF_ANY}},
 	{WHOLE, .name = "Squeeze", .brief = "removes dims of size 1",
 	 .since = 1, .until = 12, .min_in = 1, .max_in = 1, .attrs = axes_attrs,
-	 .infer = squeeze_infer, .cpu = om_cpu_whole,
+	 .infer = squeeze_infer, .slice = om_slice_squeeze, .cpu = om_cpu_whole,
 	 .input_types = {OF_ANY}},
 	{WHOLE, .name = "Squeeze", .brief = "removes dims of size 1",
 	 .since = 13, .min_in = 1, .max_in = 2,
-	 .infer = squeeze_infer, .cpu = om_cpu_whole,
+	 .infer = squeeze_infer, .slice = om_slice_squeeze, .cpu = om_cpu_whole,
 	 .input_types = {OF_ANY, OF(INT64)}},
 	{WHOLE, .name = "Unsqueeze", .brief = "inserts dims of size 1",
 	 .since = 1, .until = 12, .min_in = 1, .max_in = 1, .attrs = needed_axes_attrs,
-	 .infer = unsqueeze_infer, .cpu = om_cpu_whole,
+	 .infer = unsqueeze_infer, .slice = om_slice_flatten, .cpu = om_cpu_whole,
 	 .input_types = {OF_ANY}},
 	{WHOLE, .name = "Unsqueeze", .brief = "inserts dims of size 1",
 	 .since = 13, .min_in = 2, .max_in = 2,
-	 .infer = unsqueeze_infer, .cpu = om_cpu_whole,
+	 .infer = unsqueeze_infer, .slice = om_slice_flatten, .cpu = om_cpu_whole,
 	 .input_types = {OF_ANY, OF(INT64)}},
 	{WHOLE, .name = "Identity", .brief = "identity",
 	 .since = 1, .min_in = 1, .max_in = 1,
-	 .flags = OM_NON_TENSOR, .infer = identity_infer, .cpu = identity_cpu},
+	 .flags = OM_NON_TENSOR, .infer = identity_infer, .slice = om_slice_first, .cpu = identity_cpu},
 	{0}
 };
 

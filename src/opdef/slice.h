@@ -1,0 +1,75 @@
+/* Parts of ops, for columns of operator definitions and for passes inside the library; see onnxmem/slice.h. */
+#ifndef OM_OPDEF_SLICE_H
+#define OM_OPDEF_SLICE_H
+
+#include "onnxmem/slice.h"
+#include "opdef/op_context.h"
+
+/* As om_op_slice() and om_op_partial(), of a context that om_op_query() returned true for; arrays are allocated from
+ * c->mem.  `edit`, unless NULL, receives how the op differs. */
+bool om_op_context_slice(const om_op_context *c, uint32_t out, om_part part, om_slice_edit *edit, om_slice *s);
+bool om_op_context_partial(const om_op_context *c, uint32_t in, om_part part, om_slice_edit *edit, om_slice *s);
+
+/* The same for many calls about one op; the arrays of `*s` live as long as the look stays at the op. */
+bool om_op_look_slice(om_op_look *l, const om_op *op, uint32_t out, om_part part, om_slice *s);
+bool om_op_look_partial(om_op_look *l, const om_op *op, uint32_t in, om_part part, om_slice *s);
+
+/* ---- For columns. ---- */
+
+static inline om_part
+om_part_of(int axis, int64_t lo, int64_t hi)
+{
+	return (om_part){axis, lo, hi};
+}
+
+/* A part without elements: an input that is left out, an output that is not computed. */
+static inline om_part
+om_part_none(void)
+{
+	return (om_part){0, 0, 0};
+}
+
+static inline bool
+om_part_is_none(const om_part *p)
+{
+	return p->axis != OM_WHOLE && p->lo == p->hi;
+}
+
+/* The same range along another axis. */
+static inline om_part
+om_part_along(const om_part *p, int axis)
+{
+	return (om_part){axis, p->lo, p->hi};
+}
+
+/* The op becomes another operator of ai.onnx, without attributes, with `nin` inputs. */
+void om_slice_become(om_slice *s, const char *type, uint32_t nin);
+
+/* Set attributes, or remove one.  Elements of lists are copied. */
+void om_slice_set_int(const om_op_context *c, om_slice *s, const char *name, int64_t v);
+void om_slice_set_float(const om_op_context *c, om_slice *s, const char *name, float v);
+void om_slice_set_ints(const om_op_context *c, om_slice *s, const char *name, size_t n, const int64_t *v);
+void om_slice_drop(om_slice *s, const char *name);
+
+/* Replace input `k` by a constant list of int64, or by one integer of the type and shape of the input. */
+void om_slice_put_ints(const om_op_context *c, om_slice *s, uint32_t k, size_t n, const int64_t *v);
+void om_slice_put_int(const om_op_context *c, om_slice *s, uint32_t k, int64_t v);
+
+/* Input `k` is aligned with output `out` from the right, as operands of a broadcast: along the axis of the part it has
+ * the same part, or is whole where it has one element or no such axis. */
+void om_slice_align(const om_op_context *c, uint32_t out, om_slice *s, uint32_t k);
+
+/* Input `k` as a list of channels, the elements along `axis` of output `out`: the same part if the part is along that axis
+ * and the list has more than one element, else whole. */
+void om_slice_channels(const om_op_context *c, uint32_t out, om_slice *s, uint32_t k, int axis);
+
+/* Columns of many operators.  Pointwise: all inputs are aligned, and all outputs have the shape of the first. */
+bool om_slice_pointwise(const om_op_context *c, uint32_t out, om_slice *s);
+/* Input 0 and every output have the same part, and the other inputs are whole. */
+bool om_slice_first(const om_op_context *c, uint32_t out, om_slice *s);
+/* The same if the part is not along `axis`. */
+bool om_slice_beside(const om_op_context *c, uint32_t out, om_slice *s, int axis);
+/* The same along axis 0 alone. */
+bool om_slice_batch(const om_op_context *c, uint32_t out, om_slice *s);
+
+#endif
