@@ -150,11 +150,12 @@ put(om_slice *s, uint32_t k, const om_tensor *t)
 	s->edit->nin = k < s->edit->nin ? s->edit->nin : k + 1;
 }
 
-void
-om_slice_put_ints(const om_op_context *c, om_slice *s, uint32_t k, size_t n, const int64_t *v)
+/* An int64 tensor of rank `rank`, at most 1. */
+static void
+put_list(const om_op_context *c, om_slice *s, uint32_t k, int rank, size_t n, const int64_t *v)
 {
 	const int64_t dim = (int64_t)n;
-	const om_tensor t = {.type = OM_INT64, .shape = om_shape_of(1, &dim)};
+	const om_tensor t = {.type = OM_INT64, .shape = om_shape_of(rank, &dim)};
 
 	if (!s->edit)
 		return;
@@ -164,16 +165,15 @@ om_slice_put_ints(const om_op_context *c, om_slice *s, uint32_t k, size_t n, con
 }
 
 void
+om_slice_put_ints(const om_op_context *c, om_slice *s, uint32_t k, size_t n, const int64_t *v)
+{
+	put_list(c, s, k, 1, n, v);
+}
+
+void
 om_slice_put_int(const om_op_context *c, om_slice *s, uint32_t k, int64_t v)
 {
-	const int32_t narrow = (int32_t)v;
-
-	if (!s->edit)
-		return;
-	om_tensor *copy = om_memdup(c->mem, &c->in[k], sizeof c->in[k]);
-	copy->splat = false;
-	copy->data = copy->type == OM_INT32 ? om_memdup(c->mem, &narrow, sizeof narrow) : om_memdup(c->mem, &v, sizeof v);
-	put(s, k, copy);
+	put_list(c, s, k, 0, 1, &v);
 }
 
 /* ---- What columns share. ---- */

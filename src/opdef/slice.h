@@ -35,6 +35,15 @@ om_part_is_none(const om_part *p)
 	return p->axis != OM_WHOLE && p->lo == p->hi;
 }
 
+/* The part of [from, from + n) along `axis` that a range covers, counted from `from`. */
+static inline om_part
+om_part_within(const om_part *p, int axis, int64_t from, int64_t n)
+{
+	const int64_t lo = p->lo - from, hi = p->hi - from;
+
+	return (om_part){axis, lo < 0 ? 0 : lo > n ? n : lo, hi < 0 ? 0 : hi > n ? n : hi};
+}
+
 /* The same range along another axis. */
 static inline om_part
 om_part_along(const om_part *p, int axis)
@@ -51,7 +60,7 @@ void om_slice_set_float(const om_op_context *c, om_slice *s, const char *name, f
 void om_slice_set_ints(const om_op_context *c, om_slice *s, const char *name, size_t n, const int64_t *v);
 void om_slice_drop(om_slice *s, const char *name);
 
-/* Replace input `k` by a constant list of int64, or by one integer of the type and shape of the input. */
+/* Replace input `k` by a constant list of int64, or by an int64 scalar. */
 void om_slice_put_ints(const om_op_context *c, om_slice *s, uint32_t k, size_t n, const int64_t *v);
 void om_slice_put_int(const om_op_context *c, om_slice *s, uint32_t k, int64_t v);
 

@@ -59,8 +59,26 @@ ints_const(om_prog *p, om_block *b, const char *stem, int64_t v)
 static bool
 can_cut(const om_value *v)
 {
-	return v->data && v->data->data && v->is_const && !v->is_overridable && v->type.elem != OM_STRING
-	    && om_dtype_bits(v->type.elem) >= 8;
+	return v->data && v->data->data && v->is_const && !v->is_overridable;
+}
+
+/* The same for several elements per byte. */
+static void *
+cut_packed(om_prog *p, const om_tensor *from, om_part part, const om_shape *shape)
+{
+	const unsigned bits = om_dtype_bits(from->type), each = 8 / bits, mask = (1u << bits) - 1;
+	const int64_t inner = om_shape_span(shape, part.axis + 1, shape->rank);
+	const int64_t n = shape->dim[part.axis] * inner, whole = from->shape.dim[part.axis] * inner;
+	const int64_t count = om_shape_count(shape);
+	const uint8_t *x = from->data;
+	uint8_t *to = om_allocn(p->mem, 1, (size_t)(count / each) + 1);
+
+	for (int64_t k = 0; k < count; k++) {
+		const int64_t at = k / n * whole + part.lo * inner + k % n;
+		const unsigned v = x[at / each] >> at % each * bits & mask;
+		to[k / each] = (uint8_t)(to[k / each] | v << k % each * bits);
+	}
+	return to;
 }
 
 /* The elements of a part of a constant: where they are if they are contiguous, else copied. */
@@ -90,7 +108,8 @@ cut_const(om_prog *p, om_block *b, const om_value *v, om_part part)
 	t.shape = v->shape;
 	t.shape.dim[part.axis] = part.hi - part.lo;
 	if (!t.splat)
-		t.data = cut_elements(p, v->data, part, &t.shape);
+		t.data = om_dtype_bits(t.type) < 8 ? cut_packed(p, v->data, part, &t.shape)
+		    : cut_elements(p, v->data, part, &t.shape);
 	return new_const(p, b, v->name, &t);
 }
 
@@ -357,7 +376,7 @@ scale_const(const struct builder *b, double scale)
 	const om_dtype t = b->op->out[0]->type.elem;
 	char one[16] = {0};
 
-	om_convert(OM_FLOAT64, &scale, t, one, 1, true);
+	om_convert(t, one, OM_FLOAT64, &scale, 1, true);
 	return copied_const(b->p, b->at->block, "scale", &(om_tensor){.type = t, .shape = om_shape_of(0, NULL), .data = one});
 }
 

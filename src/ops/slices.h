@@ -10,18 +10,37 @@
 /* Conv: batches, channels of the output, rows.  Partial: channels of the input, if there is one group. */
 bool om_slice_conv(const om_op_context *c, uint32_t out, om_slice *s);
 bool om_partial_conv(const om_op_context *c, uint32_t in, om_slice *s);
+/* ConvInteger, QLinearConv: as Conv. */
+bool om_slice_conv_integer(const om_op_context *c, uint32_t out, om_slice *s);
+bool om_partial_conv_integer(const om_op_context *c, uint32_t in, om_slice *s);
+bool om_slice_conv_quantized(const om_op_context *c, uint32_t out, om_slice *s);
+/* ConvTranspose: as Conv. */
+bool om_slice_conv_transpose(const om_op_context *c, uint32_t out, om_slice *s);
+bool om_partial_conv_transpose(const om_op_context *c, uint32_t in, om_slice *s);
 /* MaxPool without indices, AveragePool, LpPool: batches, channels, rows. */
 bool om_slice_pool(const om_op_context *c, uint32_t out, om_slice *s);
 /* Global pools: batches and channels.  Partial: rows. */
 bool om_slice_global_pool(const om_op_context *c, uint32_t out, om_slice *s);
+bool om_partial_global_max(const om_op_context *c, uint32_t in, om_slice *s);
+bool om_partial_global_average(const om_op_context *c, uint32_t in, om_slice *s);
+/* LRN: all axes; along the channels with a surplus. */
+bool om_slice_lrn(const om_op_context *c, uint32_t out, om_slice *s);
 
 /* ---- Products (math/product_slices.c). ---- */
 
 /* MatMul: batches, rows of the left, columns of the right operand.  Partial: what is summed over. */
 bool om_slice_matmul(const om_op_context *c, uint32_t out, om_slice *s);
 bool om_partial_matmul(const om_op_context *c, uint32_t in, om_slice *s);
+/* MatMulInteger, QLinearMatMul: as MatMul. */
+bool om_slice_matmul_integer(const om_op_context *c, uint32_t out, om_slice *s);
+bool om_partial_matmul_integer(const om_op_context *c, uint32_t in, om_slice *s);
+bool om_slice_matmul_quantized(const om_op_context *c, uint32_t out, om_slice *s);
+/* Gemm: rows, columns.  Partial: what is summed over. */
 bool om_slice_gemm(const om_op_context *c, uint32_t out, om_slice *s);
 bool om_partial_gemm(const om_op_context *c, uint32_t in, om_slice *s);
+
+/* The op of a part becomes the reduction `type` over these axes of input 0 (math/reduce.c). */
+void om_slice_reduce(const om_op_context *c, om_slice *s, const char *type, const bool *is_reduced, bool keeps);
 
 /* ---- Movement of elements (tensor/movement_slices.c). ---- */
 
@@ -31,5 +50,53 @@ bool om_slice_reshape(const om_op_context *c, uint32_t out, om_slice *s);
 /* Flatten, Unsqueeze: the same without an operand. */
 bool om_slice_flatten(const om_op_context *c, uint32_t out, om_slice *s);
 bool om_slice_squeeze(const om_op_context *c, uint32_t out, om_slice *s);
+/* Concat: all axes; along the axis of the operator, inputs that the part does not cover are left out. */
+bool om_slice_concat(const om_op_context *c, uint32_t out, om_slice *s);
+/* Split: all axes; along the axis of the operator, one output is computed. */
+bool om_slice_split(const om_op_context *c, uint32_t out, om_slice *s);
+/* Expand: all axes.  Tile: axes that are not repeated, or have one element. */
+bool om_slice_expand(const om_op_context *c, uint32_t out, om_slice *s);
+bool om_slice_tile(const om_op_context *c, uint32_t out, om_slice *s);
+/* DepthToSpace, SpaceToDepth: batches, rows; channels if those of a block are adjacent. */
+bool om_slice_depth_to_space(const om_op_context *c, uint32_t out, om_slice *s);
+bool om_slice_space_to_depth(const om_op_context *c, uint32_t out, om_slice *s);
+/* Trilu: all axes. */
+bool om_slice_trilu(const om_op_context *c, uint32_t out, om_slice *s);
+/* ReverseSequence: all axes but time. */
+bool om_slice_reverse(const om_op_context *c, uint32_t out, om_slice *s);
+/* CenterCropPad: axes that are neither cropped nor padded. */
+bool om_slice_center(const om_op_context *c, uint32_t out, om_slice *s);
+
+/* ---- Indices (tensor/index_slices.c). ---- */
+
+/* Gather, GatherND, OneHot: axes of the indices, and axes of the data that no index selects. */
+bool om_slice_gather(const om_op_context *c, uint32_t out, om_slice *s);
+bool om_slice_gather_nd(const om_op_context *c, uint32_t out, om_slice *s);
+bool om_slice_one_hot(const om_op_context *c, uint32_t out, om_slice *s);
+/* GatherElements: all axes. */
+bool om_slice_gather_elements(const om_op_context *c, uint32_t out, om_slice *s);
+/* Scatter, ScatterElements: axes but that of the indices, where indices are as many as elements.  ScatterND: axes that no
+ * index selects. */
+bool om_slice_scatter(const om_op_context *c, uint32_t out, om_slice *s);
+bool om_slice_scatter_nd(const om_op_context *c, uint32_t out, om_slice *s);
+/* TensorScatter: all axes but that of the sequence. */
+bool om_slice_tensor_scatter(const om_op_context *c, uint32_t out, om_slice *s);
+
+/* ---- Normalizations (nn/norm_slices.c). ---- */
+
+/* BatchNormalization: all axes; channels alone while training. */
+bool om_slice_batch_norm(const om_op_context *c, uint32_t out, om_slice *s);
+/* LayerNormalization, RMSNormalization: axes before the normalized ones. */
+bool om_slice_layer_norm(const om_op_context *c, uint32_t out, om_slice *s);
+/* InstanceNormalization, GroupNormalization: batches, channels. */
+bool om_slice_instance_norm(const om_op_context *c, uint32_t out, om_slice *s);
+bool om_slice_group_norm(const om_op_context *c, uint32_t out, om_slice *s);
+/* LpNormalization, MeanVarianceNormalization: the other axes. */
+bool om_slice_lp_norm(const om_op_context *c, uint32_t out, om_slice *s);
+bool om_slice_mean_variance(const om_op_context *c, uint32_t out, om_slice *s);
+
+/* Einsum: all axes but those that one operand has twice.  Partial: what is summed over. */
+bool om_slice_einsum(const om_op_context *c, uint32_t out, om_slice *s);
+bool om_partial_einsum(const om_op_context *c, uint32_t in, om_slice *s);
 
 #endif

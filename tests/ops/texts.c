@@ -147,28 +147,34 @@ build(struct trial *t, const char *text)
 	return OM_OK;
 }
 
+void
+trial_from_text(struct trial *t, const char *params, const char *body)
+{
+	const bool other = t->row->domain && *t->row->domain;
+	char text[4096];
+
+	int n = snprintf(text, sizeof text, "program \"\" ir 10 opset %d", other ? 22 : t->version);
+	if (other)
+		n += snprintf(text + n, sizeof text - (size_t)n, " opset %s %d", t->row->domain, t->version);
+	snprintf(text + n, sizeof text - (size_t)n, "\n^main(%s) {\n\t%s\n\tret %%y\n}\n", params, body);
+	if (build(t, text) != OM_OK || t->op->opdef != t->row) {
+		printf("Bail out! %s: %s\n%s", t->row->name, t->prog ? "another operator" : om_message(t->session), text);
+		exit(1);
+	}
+}
+
 static bool
 from_text(struct trial *t)
 {
 	const struct text *x = NULL;
 	unsigned at = 0;
-	char text[4096];
 
 	for (int k = 0; k < NTEXT && !x; k++)
 		if (is_for(&texts[k], t) && at++ == t->variant)
 			x = &texts[k];
-	if (!x)
-		return false;
-	const bool other = t->row->domain && *t->row->domain;
-	int n = snprintf(text, sizeof text, "program \"\" ir 10 opset %d", other ? 22 : t->version);
-	if (other)
-		n += snprintf(text + n, sizeof text - (size_t)n, " opset %s %d", t->row->domain, t->version);
-	snprintf(text + n, sizeof text - (size_t)n, "\n^main(%s) {\n\t%s\n\tret %%y\n}\n", x->params, x->body);
-	if (build(t, text) != OM_OK || t->op->opdef != t->row) {
-		printf("Bail out! %s: %s\n%s", x->name, t->prog ? "another operator" : om_message(t->session), text);
-		exit(1);
-	}
-	return true;
+	if (x)
+		trial_from_text(t, x->params, x->body);
+	return x != NULL;
 }
 
 recipe_fn *

@@ -39,6 +39,9 @@ recipe_fn *recipe_of(const om_opdef *row);
 /* The same for recipes that are written as text. */
 recipe_fn *text_recipe_of(const om_opdef *row);
 
+/* Builds t->op from these parameters and lines, the last of which is the op, as in texts.def. */
+void trial_from_text(struct trial *t, const char *params, const char *body);
+
 /* May it have the name of an operator of ai.onnx?  Such operators have recipes as text only. */
 bool is_of_shared_name(const om_opdef *row);
 

@@ -10,6 +10,7 @@
 #include "opdef/op_context.h"
 #include "opdef/columns.h"
 #include "ops/family.h"
+#include "opdef/slice.h"
 #include "ops/math/axis_view.h"
 #include "opdef/numbers.h"
 #include "opdef/types.h"
@@ -239,6 +240,28 @@ static const om_attr_spec cum_attrs[] = {
 	{0}
 };
 
+static bool
+arg_slice(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	const om_part *p = &s->out[out];
+	const bool keeps = om_attr_int(c->op, "keepdims") != 0;
+	int axis;
+
+	if (!om_axis(om_attr_int(c->op, "axis"), c->in[0].shape.rank, &axis) || (keeps && p->axis == axis))
+		return false;
+	s->in[0] = om_part_along(p, p->axis + (!keeps && p->axis >= axis));
+	return true;
+}
+
+static bool
+cum_slice(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	double axis;
+	int at;
+
+	return om_in_scalar(c, 1, &axis) && om_axis((int64_t)axis, c->in[0].shape.rank, &at) && om_slice_beside(c, out, s, at);
+}
+
 static void
 arg_cost(const om_op_context *c, om_cost *cost)
 {
@@ -249,19 +272,19 @@ const om_opdef om_ops_axis_scan[] = {
 	{
 		.name = "ArgMax", .brief = "index of the maximum along an axis",
 		.since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = arg_attrs,
-		.infer = arg_infer, .cpu = argmax_cpu, .cost = arg_cost,
+		.infer = arg_infer, .slice = arg_slice, .cpu = argmax_cpu, .cost = arg_cost,
 		.input_types = {OF_NUMBERS},
 	},
 	{
 		.name = "ArgMin", .brief = "index of the minimum along an axis",
 		.since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = arg_attrs,
-		.infer = arg_infer, .cpu = argmin_cpu, .cost = arg_cost,
+		.infer = arg_infer, .slice = arg_slice, .cpu = argmin_cpu, .cost = arg_cost,
 		.input_types = {OF_NUMBERS},
 	},
 	{
 		.name = "CumSum", .brief = "cumulative sum along an axis",
 		.since = 11, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = cum_attrs,
-		.infer = om_infer_same, .inplace = om_inplace_first, .cpu = cum_cpu,
+		.infer = om_infer_same, .slice = cum_slice, .inplace = om_inplace_first, .cpu = cum_cpu,
 		.input_types = {OF_WIDE, OF_INDICES},
 	},
 	{0}

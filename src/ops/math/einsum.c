@@ -4,6 +4,7 @@
 #include "opdef/geometry/einsum.h"
 #include "base/shape.h"
 #include "ops/family.h"
+#include "ops/slices.h"
 #include "ops/math/einsum_product.h"
 #include "opdef/numbers.h"
 
@@ -231,7 +232,7 @@ einsum_cost(const om_op_context *c, om_cost *cost)
 const om_opdef om_ops_einsum[] = {
 	{.name = "Einsum", .brief = "sum of products over the indices of an equation",
 	 .since = 12, .min_in = 1, .max_in = OM_VARIADIC, .min_out = 1, .max_out = 1,
-	 .attrs = einsum_attrs, .infer = einsum_infer, .cpu = einsum_cpu, .cost = einsum_cost,
+	 .attrs = einsum_attrs, .infer = einsum_infer, .slice = om_slice_einsum, .partial = om_partial_einsum, .cpu = einsum_cpu, .cost = einsum_cost,
 	 .input_types = {OF_NUMBERS}},
 	{0}
 };

@@ -3,6 +3,7 @@
 #include <config.h>
 
 #include "ir/query.h"
+#include "opdef/geometry/einsum.h"
 #include "ops/slices.h"
 
 /* ---- MatMul. ---- */
@@ -68,6 +69,110 @@ bool
 om_partial_matmul(const om_op_context *c, uint32_t in, om_slice *s)
 {
 	return matmul_sum(c, s, in, 0, 1);
+}
+
+/* ---- Products of quantized matrices. ---- */
+
+/* A scale or zero point: one for all, or a list with one for each of `n` rows or columns, those of axis `axis`. */
+static bool
+list_part(const om_op_context *c, om_slice *s, uint32_t k, int axis, int64_t n)
+{
+	if (!om_has_in(c, k) || om_shape_count(&c->in[k].shape) == 1)
+		return true;
+	om_slice_channels(c, 0, s, k, axis);
+	return c->in[k].shape.rank == 1 && c->in[k].shape.dim[0] == n;
+}
+
+/* The axes of the output that are rows of the left and columns of the right operand; -1: none. */
+static void
+matrix_axes(const om_op_context *c, uint32_t ak, uint32_t bk, int *rows, int *columns)
+{
+	const int a = c->in[ak].shape.rank, b = c->in[bk].shape.rank, rank = c->out[0].shape.rank;
+
+	*columns = b > 1 ? rank - 1 : -1;
+	*rows = a > 1 ? rank - 1 - (b > 1) : -1;
+}
+
+static int64_t
+dim_of(const om_op_context *c, int axis)
+{
+	return axis < 0 ? 1 : c->out[0].shape.dim[axis];
+}
+
+bool
+om_slice_matmul_integer(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	int rows, columns;
+
+	(void)out;
+	matrix_axes(c, 0, 1, &rows, &columns);
+	matmul_part(c, s, 0, 1);
+	return list_part(c, s, 2, rows, dim_of(c, rows)) && list_part(c, s, 3, columns, dim_of(c, columns));
+}
+
+/* Zero points are subtracted from each element, so that every contribution needs them. */
+bool
+om_partial_matmul_integer(const om_op_context *c, uint32_t in, om_slice *s)
+{
+	return matmul_sum(c, s, in, 0, 1);
+}
+
+/* Scales and zero points of the output are those of its rows. */
+bool
+om_slice_matmul_quantized(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	static const uint32_t left[] = {1, 2, 6, 7}, right[] = {4, 5};
+	int rows, columns;
+	bool ok = true;
+
+	(void)out;
+	matrix_axes(c, 0, 3, &rows, &columns);
+	matmul_part(c, s, 0, 3);
+	for (int k = 0; k < 4; k++)
+		ok &= list_part(c, s, left[k], rows, dim_of(c, rows));
+	for (int k = 0; k < 2; k++)
+		ok &= list_part(c, s, right[k], columns, dim_of(c, columns));
+	return ok;
+}
+
+/* ---- Einsum. ---- */
+
+/* The part of every operand for a part of the loop axis `label`; false if an operand has the axis twice. */
+static bool
+label_part(const om_op_context *c, om_slice *s, const struct om_einsum *e, int label, om_part p)
+{
+	for (uint32_t k = 0; k < e->nin; k++)
+		for (int d = 0, seen = 0; d < e->rank[k]; d++) {
+			if (e->term[k][d] != label)
+				continue;
+			if (seen++)
+				return false;
+			if (c->in[k].shape.dim[d] != 1)
+				s->in[k] = om_part_along(&p, d);
+		}
+	return true;
+}
+
+bool
+om_slice_einsum(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	struct om_einsum e;
+
+	return om_einsum_read(c, &e) == OM_OK && label_part(c, s, &e, e.term[e.nin][s->out[out].axis], s->out[out]);
+}
+
+bool
+om_partial_einsum(const om_op_context *c, uint32_t in, om_slice *s)
+{
+	const om_part p = s->in[in];
+	struct om_einsum e;
+
+	if (om_einsum_read(c, &e) != OM_OK)
+		return false;
+	for (int d = 0; d < e.rank[e.nin]; d++)
+		if (e.term[e.nin][d] == e.term[in][p.axis])
+			return false;
+	return label_part(c, s, &e, e.term[in][p.axis], p);
 }
 
 /* ---- Gemm. ---- */

@@ -13,6 +13,7 @@
 #include "base/shape.h"
 #include "ir/query.h"
 #include "ops/family.h"
+#include "ops/slices.h"
 #include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
 #include "ops/math/axis_view.h"
@@ -512,6 +513,117 @@ KERNEL(log_sum_exp, reduce, ON_NUMBERS)
 
 /* ---- The operator definitions. ---- */
 
+/* ---- Parts. ---- */
+
+static bool
+axes_of(const om_op_context *c, struct axes *a)
+{
+	struct om_reduce_attrs attrs;
+
+	om_attr_fields(c->op, om_reduce_fields, &attrs);
+	return find_axes(c, &attrs, a) == OM_OK && a->known;
+}
+
+/* The axes that are kept. */
+static bool
+reduce_slice(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	const bool keeps = om_attr_int(c->op, "keepdims") != 0;
+	const om_part *p = &s->out[out];
+	struct axes a;
+	int axis = 0;
+
+	if (!axes_of(c, &a))
+		return false;
+	for (int left = p->axis; axis < c->in[0].shape.rank && (left > 0 || (!keeps && a.is_reduced[axis])); axis++)
+		left -= keeps || !a.is_reduced[axis];
+	s->in[0] = om_part_along(p, axis);
+	return !a.is_reduced[axis];
+}
+
+void
+om_slice_reduce(const om_op_context *c, om_slice *s, const char *type, const bool *is_reduced, bool keeps)
+{
+	const int since = strcmp(type, "ReduceSum") == 0 ? 13 : 18;
+	int64_t axis[OM_MAX_RANK];
+	size_t n = 0;
+
+	for (int d = 0; d < c->in[0].shape.rank; d++)
+		if (is_reduced[d])
+			axis[n++] = d;
+	om_slice_become(s, type, 1);
+	om_slice_set_int(c, s, "keepdims", keeps);
+	if (c->op->version >= since)
+		om_slice_put_ints(c, s, 1, n, axis);
+	else
+		om_slice_set_ints(c, s, "axes", n, axis);
+}
+
+/* A reduced axis of input 0: the operator `type`, or if that is NULL the same, of each part. */
+static bool
+reduced_part(const om_op_context *c, uint32_t in, om_slice *s, const char *type, om_combine combine)
+{
+	struct axes a;
+
+	if (in != 0 || !axes_of(c, &a) || !a.is_reduced[s->in[in].axis])
+		return false;
+	s->combine = combine;
+	if (type)
+		om_slice_reduce(c, s, type, a.is_reduced, om_attr_int(c->op, "keepdims") != 0);
+	return true;
+}
+
+static bool
+sum_partial(const om_op_context *c, uint32_t in, om_slice *s)
+{
+	return reduced_part(c, in, s, NULL, OM_COMBINE_ADD);
+}
+
+static bool
+product_partial(const om_op_context *c, uint32_t in, om_slice *s)
+{
+	return reduced_part(c, in, s, NULL, OM_COMBINE_MUL);
+}
+
+/* Max and Min do not compare truth values. */
+static bool
+highest_partial(const om_op_context *c, uint32_t in, om_slice *s)
+{
+	return c->in[0].type != OM_BOOL && reduced_part(c, in, s, NULL, OM_COMBINE_MAX);
+}
+
+static bool
+lowest_partial(const om_op_context *c, uint32_t in, om_slice *s)
+{
+	return c->in[0].type != OM_BOOL && reduced_part(c, in, s, NULL, OM_COMBINE_MIN);
+}
+
+/* Of integers, the mean, the root and the logarithm are rounded once, which parts cannot repeat.  A sum of float16 may
+ * overflow where the mean does not. */
+static bool
+mean_partial(const om_op_context *c, uint32_t in, om_slice *s)
+{
+	if (!om_dtype_is_float(c->in[0].type) || c->in[0].type == OM_FLOAT16
+	    || !reduced_part(c, in, s, "ReduceSum", OM_COMBINE_ADD))
+		return false;
+	s->scale = (double)om_shape_count(&c->out[0].shape) / (double)om_shape_count(&c->in[0].shape);
+	return true;
+}
+
+static bool
+root_partial(const om_op_context *c, uint32_t in, om_slice *s)
+{
+	s->finish = "Sqrt";
+	return om_dtype_is_float(c->in[0].type) && reduced_part(c, in, s, "ReduceSumSquare", OM_COMBINE_ADD);
+}
+
+static bool
+log_partial(const om_op_context *c, uint32_t in, om_slice *s)
+{
+	s->finish = "Log";
+	return om_dtype_is_float(c->in[0].type) && reduced_part(c, in, s, "ReduceSum", OM_COMBINE_ADD);
+}
+
 static const om_attr_spec old_reduce_attrs[] = {
 	{"axes", OM_ATTR_INTS},
 	{"keepdims", OM_ATTR_INT, .i = 1},
@@ -534,31 +646,31 @@ reduce_cost(const om_op_context *c, om_cost *cost)
 #define REDUCE_ROWS(label, v, kernel, types, text, ...)                        \
 	{                                                                      \
 		.name = label, .brief = text, .since = 1, .until = v - 1, .min_in = 1, .max_in = 1, \
-		.min_out = 1, .max_out = 1, .attrs = old_reduce_attrs, .infer = reduce_infer, \
+		.min_out = 1, .max_out = 1, .attrs = old_reduce_attrs, .slice = reduce_slice, .infer = reduce_infer, \
 		.inplace = reduce_reuse, .cpu = kernel, .cost = reduce_cost, \
 		.input_types = {types, OF(INT64)}, __VA_ARGS__ \
 	},                                                                     \
 	{                                                                      \
 		.name = label, .brief = text, .since = v, .min_in = 1, .max_in = 2, \
-		.min_out = 1, .max_out = 1, .attrs = reduce_attrs, .infer = reduce_infer, \
+		.min_out = 1, .max_out = 1, .attrs = reduce_attrs, .infer = reduce_infer, .slice = reduce_slice, \
 		.inplace = reduce_reuse, .cpu = kernel, .cost = reduce_cost, \
 		.input_types = {types, OF(INT64)}, __VA_ARGS__ \
 	}
 
 const om_opdef om_ops_reduce[] = {
-	REDUCE_ROWS("ReduceL1", 18, l1_cpu, OF_WIDE, "L1 norm over axes", .view = NULL),
-	REDUCE_ROWS("ReduceL2", 18, l2_cpu, OF_WIDE, "L2 norm over axes", .view = NULL),
-	REDUCE_ROWS("ReduceLogSum", 18, log_sum_cpu, OF_WIDE, "logarithm of the sum over axes", .view = NULL),
+	REDUCE_ROWS("ReduceL1", 18, l1_cpu, OF_WIDE, "L1 norm over axes", .view = NULL, .partial = sum_partial),
+	REDUCE_ROWS("ReduceL2", 18, l2_cpu, OF_WIDE, "L2 norm over axes", .view = NULL, .partial = root_partial),
+	REDUCE_ROWS("ReduceLogSum", 18, log_sum_cpu, OF_WIDE, "logarithm of the sum over axes", .view = NULL, .partial = log_partial),
 	REDUCE_ROWS("ReduceLogSumExp", 18, log_sum_exp_cpu, OF_WIDE, 
 		"logarithm of the sum of exp(x) over axes", .view = NULL),
 	REDUCE_ROWS("ReduceMax", 18, highest_cpu, OF_WIDE | OF_BYTES | OF(BOOL), 
-		"maximum over axes", .view = reduce_view),
-	REDUCE_ROWS("ReduceMean", 18, mean_cpu, OF_WIDE, "mean over axes", .view = reduce_view),
+		"maximum over axes", .view = reduce_view, .partial = highest_partial),
+	REDUCE_ROWS("ReduceMean", 18, mean_cpu, OF_WIDE, "mean over axes", .view = reduce_view, .partial = mean_partial),
 	REDUCE_ROWS("ReduceMin", 18, lowest_cpu, OF_WIDE | OF_BYTES | OF(BOOL), 
-		"minimum over axes", .view = reduce_view),
-	REDUCE_ROWS("ReduceProd", 18, product_cpu, OF_WIDE, "product over axes", .view = reduce_view),
-	REDUCE_ROWS("ReduceSum", 13, sum_cpu, OF_WIDE, "sum over axes", .view = reduce_view),
-	REDUCE_ROWS("ReduceSumSquare", 18, square_cpu, OF_WIDE, "sum of squares over axes", .view = NULL),
+		"minimum over axes", .view = reduce_view, .partial = lowest_partial),
+	REDUCE_ROWS("ReduceProd", 18, product_cpu, OF_WIDE, "product over axes", .view = reduce_view, .partial = product_partial),
+	REDUCE_ROWS("ReduceSum", 13, sum_cpu, OF_WIDE, "sum over axes", .view = reduce_view, .partial = sum_partial),
+	REDUCE_ROWS("ReduceSumSquare", 18, square_cpu, OF_WIDE, "sum of squares over axes", .view = NULL, .partial = sum_partial),
 	{0}
 };
 

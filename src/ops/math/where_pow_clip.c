@@ -12,6 +12,7 @@
 #include "opdef/op_context.h"
 #include "opdef/columns.h"
 #include "ops/family.h"
+#include "opdef/slice.h"
 #include "opdef/numbers.h"
 #include "ops/math/broadcast_loops.h"
 
@@ -185,6 +186,18 @@ PRelu_infer(om_op_context *c)
 }
 
 static bool
+PRelu_slice(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	const om_shape slope = slope_shape(c);
+	const om_part *p = &s->out[out];
+	const int axis = p->axis - (c->in[0].shape.rank - slope.rank);
+
+	if (axis >= 0 && slope.dim[axis] != 1)
+		s->in[1] = om_part_along(p, axis);
+	return om_slice_first(c, out, s);
+}
+
+static bool
 PRelu_reuse(const om_op_context *c, uint32_t out, uint32_t in)
 {
 	const om_shape slope = slope_shape(c);
@@ -319,7 +332,7 @@ const om_opdef om_ops_where_pow_clip[] = {
 		.name = "PRelu", .brief = "x, or slope x below zero",
 		.since = 1, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
 		.flags = OM_POINTWISE, .input_types = {OF_WIDE},
-		.infer = PRelu_infer, .inplace = PRelu_reuse, .cpu = om_loop_nest_run,
+		.infer = PRelu_infer, .slice = PRelu_slice, .inplace = PRelu_reuse, .cpu = om_loop_nest_run,
 	},
 	{
 		.name = "Where", .brief = "x where the condition holds, y elsewhere",

@@ -15,6 +15,7 @@
 #include "base/strided_copy.h"
 #include "opdef/columns.h"
 #include "ops/family.h"
+#include "ops/slices.h"
 #include "ops/tensor/index.h"
 #include "opdef/numbers.h"
 
@@ -789,7 +790,7 @@ const om_opdef om_ops_attention[] = {
 	 .input_types = {OF_FLOATS, LIKE(0), LIKE(0), OF(INT64)}},
 	{.name = "TensorScatter", .brief = "key/value cache with new entries written along an axis", .since = 24,
 	 .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = cache_attrs,
-	 .infer = cache_infer, .inplace = first_reuse, .cpu = cache_cpu,
+	 .infer = cache_infer, .slice = om_slice_tensor_scatter, .inplace = first_reuse, .cpu = cache_cpu,
 	 .input_types = {OF_COMMON | OF_FLOAT8S | OF(FLOAT4E2M1) | OF(FLOAT8E8M0) | OF(INT4) | OF(UINT4), LIKE(0), OF(INT64)}},
 	{0}
 };

@@ -382,7 +382,7 @@ transpose_cost(const om_op_context *c, om_cost *cost)
 #define TRANSPOSE(from, to)                                                    \
 	{.name = "ConvTranspose", .brief = "transposed convolution, with optional bias", \
 	 .since = from, .until = to, .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, \
-	 .attrs = transpose_attrs, .infer = transpose_infer, .cpu = transpose_cpu, \
+	 .attrs = transpose_attrs, .infer = transpose_infer, .slice = om_slice_conv_transpose, .partial = om_partial_conv_transpose, .cpu = transpose_cpu, \
 	 .scratch = transpose_scratch, .cost = transpose_cost, \
 	 .input_types = {OF_FLOATS, LIKE(0), LIKE(0)}}
 

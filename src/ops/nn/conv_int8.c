@@ -9,6 +9,7 @@
 
 #include "ops/nn/conv.h"
 #include "ops/family.h"
+#include "ops/slices.h"
 #include "opdef/op_context.h"
 
 static void
@@ -214,7 +215,7 @@ static const om_attr_spec integer_attrs[] = {OM_CONV_ATTRS, {0}};
 const om_opdef om_ops_conv_int8[] = {
 	{.name = "ConvInteger", .brief = "convolution of int8 or uint8 tensors, int32 result",
 	 .since = 10, .min_in = 2, .max_in = 4, .min_out = 1, .max_out = 1,
-	 .attrs = integer_attrs, .infer = integer_infer, .cpu = integer_cpu,
+	 .attrs = integer_attrs, .infer = integer_infer, .slice = om_slice_conv_integer, .partial = om_partial_conv_integer, .cpu = integer_cpu,
 	 .cost = integer_cost,
 	 .input_types = {OF_BYTES, OF_BYTES, LIKE(0), LIKE(1)}},
 	{0}

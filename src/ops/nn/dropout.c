@@ -6,6 +6,7 @@
 #include "opdef/op_context.h"
 #include "opdef/columns.h"
 #include "ops/family.h"
+#include "opdef/slice.h"
 #include "opdef/numbers.h"
 
 static om_status
@@ -36,6 +37,12 @@ Dropout_view(const om_op_context *c, uint32_t out, om_view_of *v)
 {
 	*v = (om_view_of){0, 0};
 	return out == 0 && keeps_all(c);
+}
+
+static bool
+Dropout_slice(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	return keeps_all(c) && om_slice_first(c, out, s);
 }
 
 enum { PIECE = 256 };
@@ -131,14 +138,14 @@ const om_opdef om_ops_dropout[] = {
 		.name = "Dropout", .brief = "identity in inference",
 		.since = 1, .until = 11, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 2,
 		.flags = OM_POINTWISE, .attrs = old_dropout_attrs,
-		.infer = Dropout_infer, .view = Dropout_view, .inplace = om_inplace_first, .cpu = Dropout_cpu,
+		.infer = Dropout_infer, .slice = Dropout_slice, .view = Dropout_view, .inplace = om_inplace_first, .cpu = Dropout_cpu,
 		.input_types = {OF_FLOATS | OF_FLOAT8S},
 	},
 	{
 		.name = "Dropout", .brief = "identity in inference; in training, zeroes elements at random",
 		.since = 12, .min_in = 1, .max_in = 3, .min_out = 1, .max_out = 2,
 		.flags = OM_RANDOM, .attrs = dropout_attrs,
-		.infer = Dropout_infer, .view = Dropout_view, .inplace = om_inplace_first, .cpu = Dropout_cpu,
+		.infer = Dropout_infer, .slice = Dropout_slice, .view = Dropout_view, .inplace = om_inplace_first, .cpu = Dropout_cpu,
 		.input_types = {OF_FLOATS | OF_FLOAT8S, OF_FLOATS | OF_FLOAT8S, OF(BOOL)},
 	},
 	{0}

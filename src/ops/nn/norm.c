@@ -7,8 +7,10 @@
 #include "base/shape.h"
 #include "ir/query.h"
 #include "ops/family.h"
+#include "ops/slices.h"
 #include "opdef/numbers.h"
 #include "opdef/op_context.h"
+#include "ops/nn/norm.h"
 
 /* Sums are accumulated in double.  Every written element depends only on elements that have been read
  * before, so the kernels with an `inplace` callback may run in place. */
@@ -175,8 +177,8 @@ static const om_attr_spec batch_attrs_14[] = {
 };
 
 /* Statistics per element of a sample instead of per channel, as in old versions. */
-static bool
-is_by_element(const om_op_context *c)
+bool
+om_batch_norm_is_by_element(const om_op_context *c)
 {
 	return c->op->version < 9 && om_attr_int(c->op, "spatial") == 0;
 }
@@ -188,7 +190,7 @@ statistics(const om_op_context *c)
 
 	if (x->rank < 2)
 		return x->rank == 1 ? 1 : -1;
-	if (!is_by_element(c))
+	if (!om_batch_norm_is_by_element(c))
 		return x->dim[1];
 	return om_shape_is_known(x) ? om_shape_span(x, 1, x->rank) : -1;
 }
@@ -273,8 +275,8 @@ gives_moments(const om_op_context *c)
 }
 
 /* Old versions train if more than one output is requested. */
-static bool
-is_training(const om_op_context *c)
+bool
+om_batch_norm_is_training(const om_op_context *c)
 {
 	if (c->op->version >= 14)
 		return om_attr_int(c->op, "training_mode") != 0;
@@ -287,11 +289,11 @@ batch_prepare(om_op_context *c, void **state)
 	const om_shape *x = &c->in[0].shape;
 	struct norm *s = *state;
 
-	s->training = is_training(c);
+	s->training = om_batch_norm_is_training(c);
 	if (!s->training && gives_moments(c))
 		return om_op_fail(c->session, OM_INVALID, c->op,
 			"has outputs for mean and variance, but training_mode is 0");
-	s->by_element = is_by_element(c);
+	s->by_element = om_batch_norm_is_by_element(c);
 	s->channels = x->rank < 2 ? 1 : statistics(c);
 	s->volume = s->by_element ? 1 : om_shape_span(x, 2, x->rank);
 	s->rows = x->dim[0];
@@ -749,8 +751,8 @@ static const om_attr_spec mvn_attrs[] = {
 };
 
 /* The axes over which the moments are computed. */
-static om_status
-mvn_axes(const om_op_context *c, bool over[OM_MAX_RANK])
+om_status
+om_mean_variance_axes(const om_op_context *c, bool over[OM_MAX_RANK])
 {
 	static const int64_t usual[] = {0, 2, 3};
 	const int rank = c->in[0].shape.rank;
@@ -783,7 +785,7 @@ mvn_infer(om_op_context *c)
 	bool over[OM_MAX_RANK];
 
 	OM_TRY(om_infer_same(c));
-	return c->in[0].shape.rank < 0 ? OM_OK : mvn_axes(c, over);
+	return c->in[0].shape.rank < 0 ? OM_OK : om_mean_variance_axes(c, over);
 }
 
 /* The offset of element `i` among the axes with over[] equal to `chosen`. */
@@ -834,7 +836,7 @@ mvn_prepare(om_op_context *c, void **state)
 	struct norm *s = *state;
 
 	s->divide = c->op->version >= 9 || om_attr_int(c->op, "normalize_variance");
-	return mvn_axes(c, s->over);
+	return om_mean_variance_axes(c, s->over);
 }
 
 static om_status
@@ -847,13 +849,13 @@ mvn_cpu(om_op_context *c)
 #define BATCH(from, to, outputs, list)                                         \
 	{.name = "BatchNormalization", .brief = "batch normalization", \
 	 .since = from, .until = to, .min_in = 5, .max_in = 5, .min_out = 1, .max_out = outputs, \
-	 .attrs = list, .infer = batch_infer, .inplace = over_first_input, .cpu = batch_cpu, \
+	 .attrs = list, .infer = batch_infer, .slice = om_slice_batch_norm, .inplace = over_first_input, .cpu = batch_cpu, \
 	 .cost = norm_cost, \
 	 .input_types = {OF_FLOATS, OF_FLOATS, LIKE(1), OF_FLOATS, LIKE(3)}}
 
-#define NORM(called, text, from, to, least, most, outputs, list, inferred, kernel, scale) \
+#define NORM(called, text, from, to, least, most, outputs, list, inferred, kernel, sliced, scale) \
 	{.name = #called, .brief = text, .since = from, .until = to, .min_in = least, .max_in = most, \
-	 .min_out = 1, .max_out = outputs, .attrs = list, .infer = inferred, \
+	 .min_out = 1, .max_out = outputs, .attrs = list, .infer = inferred, .slice = sliced, \
 	 .inplace = over_first_input, .cpu = kernel, .cost = norm_cost, \
 	 .input_types = {OF_FLOATS, scale, LIKE(0)}}
 
@@ -863,24 +865,24 @@ const om_opdef om_ops_norm[] = {
 	BATCH(9, 13, 5, batch_attrs_7),
 	BATCH(14, 0, 3, batch_attrs_14),
 	NORM(LayerNormalization, "layer normalization", 17, 0, 2, 3, 3, layer_attrs,
-		layer_infer, layer_cpu, LIKE(0)),
+		layer_infer, layer_cpu, om_slice_layer_norm, LIKE(0)),
 	NORM(RMSNormalization, "root mean square normalization", 23, 0, 2, 2, 1, layer_attrs,
-		layer_infer, rms_cpu, OF_FLOATS),
+		layer_infer, rms_cpu, om_slice_layer_norm, OF_FLOATS),
 	NORM(InstanceNormalization, "instance normalization", 1, 0, 3, 3, 1,
-		instance_attrs, instance_infer, instance_cpu, LIKE(0)),
+		instance_attrs, instance_infer, instance_cpu, om_slice_instance_norm, LIKE(0)),
 	NORM(GroupNormalization, "group normalization", 18, 20, 3, 3, 1,
-		group_attrs, group_infer, group_cpu, LIKE(0)),
+		group_attrs, group_infer, group_cpu, om_slice_group_norm, LIKE(0)),
 	NORM(GroupNormalization, "group normalization", 21, 0, 3, 3, 1,
-		group_attrs, group_infer, group_cpu, LIKE(0)),
+		group_attrs, group_infer, group_cpu, om_slice_group_norm, LIKE(0)),
 	{.name = "LRN", .brief = "local response normalization across channels", .since = 1,
-	 .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = lrn_attrs, .infer = lrn_infer,
+	 .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = lrn_attrs, .infer = lrn_infer, .slice = om_slice_lrn,
 	 .cpu = lrn_cpu, .scratch = lrn_scratch, .cost = lrn_cost,
 	 .input_types = {OF_FLOATS}},
-	NORM(LpNormalization, "normalization to a norm of 1 along an axis", 1, 0, 1, 1, 1, lp_attrs, lp_infer, lp_cpu, LIKE(0)),
+	NORM(LpNormalization, "normalization to a norm of 1 along an axis", 1, 0, 1, 1, 1, lp_attrs, lp_infer, lp_cpu, om_slice_lp_norm, LIKE(0)),
 	NORM(MeanVarianceNormalization, "mean and variance normalization over axes", 1, 8, 1, 1, 1, mvn_attrs_1,
-		mvn_infer, mvn_cpu, LIKE(0)),
+		mvn_infer, mvn_cpu, om_slice_mean_variance, LIKE(0)),
 	NORM(MeanVarianceNormalization, "mean and variance normalization over axes", 9, 0, 1, 1, 1, mvn_attrs,
-		mvn_infer, mvn_cpu, LIKE(0)),
+		mvn_infer, mvn_cpu, om_slice_mean_variance, LIKE(0)),
 	{0}
 };
 

@@ -449,10 +449,10 @@ global_lp_cpu(om_op_context *c)
 	 .min_out = 1, .max_out = outputs, .attrs = list, .infer = inferred, .cpu = kernel, \
 	 .scratch = line_scratch, .slice = om_slice_pool, .cost = pool_cost, .input_types = {types}}
 
-#define GLOBAL(called, text, from, to, list, inferred, kernel)                 \
+#define GLOBAL(called, text, from, to, list, inferred, sum, kernel)               \
 	{.name = #called, .brief = text, .since = from, .until = to, .min_in = 1, .max_in = 1, \
 	 .min_out = 1, .max_out = 1, .attrs = list, .infer = inferred, .cpu = kernel, \
-	 .slice = om_slice_global_pool, .cost = om_cost_of_input, .input_types = {OF_FLOATS}}
+	 .slice = om_slice_global_pool, .partial = sum, .cost = om_cost_of_input, .input_types = {OF_FLOATS}}
 
 const om_opdef om_ops_pool[] = {
 	POOL(MaxPool, "maximum over a sliding window", 1, 7, 1, max_attrs, pool_infer, max_cpu, OF_FLOATS | OF_BYTES),
@@ -460,11 +460,11 @@ const om_opdef om_ops_pool[] = {
 	POOL(AveragePool, "mean over a sliding window", 1, 0, 1, average_attrs, pool_infer, average_cpu, OF_FLOATS),
 	POOL(LpPool, "Lp norm over a sliding window", 1, 1, 1, lp_attrs_1, lp_infer, lp_cpu, OF_FLOATS),
 	POOL(LpPool, "Lp norm over a sliding window", 2, 0, 1, lp_attrs, lp_infer, lp_cpu, OF_FLOATS),
-	GLOBAL(GlobalMaxPool, "maximum over each channel", 1, 0, NULL, global_infer, global_max_cpu),
-	GLOBAL(GlobalAveragePool, "mean over each channel", 1, 0, NULL, global_infer, global_average_cpu),
-	GLOBAL(GlobalLpPool, "Lp norm over each channel", 1, 1, global_lp_attrs_1, global_lp_infer,
+	GLOBAL(GlobalMaxPool, "maximum over each channel", 1, 0, NULL, global_infer, om_partial_global_max, global_max_cpu),
+	GLOBAL(GlobalAveragePool, "mean over each channel", 1, 0, NULL, global_infer, om_partial_global_average, global_average_cpu),
+	GLOBAL(GlobalLpPool, "Lp norm over each channel", 1, 1, global_lp_attrs_1, global_lp_infer, NULL,
 		global_lp_cpu),
-	GLOBAL(GlobalLpPool, "Lp norm over each channel", 2, 0, global_lp_attrs, global_lp_infer,
+	GLOBAL(GlobalLpPool, "Lp norm over each channel", 2, 0, global_lp_attrs, global_lp_infer, NULL,
 		global_lp_cpu),
 	{0}
 };

@@ -14,6 +14,7 @@
 #include "base/convert_elements.h"
 #include "opdef/columns.h"
 #include "ops/family.h"
+#include "opdef/slice.h"
 #include "ops/math/axis_view.h"
 #include "ops/nn/softmax.h"
 #include "opdef/numbers.h"
@@ -327,6 +328,17 @@ softmax_infer(om_op_context *c)
 	return om_infer_same(c);
 }
 
+/* Until version 12 the axis and those after it are one. */
+static bool
+softmax_slice(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	int64_t axis = om_attr_int(c->op, "axis");
+
+	axis += axis < 0 ? c->in[0].shape.rank : 0;
+	return c->op->version < 13 ? s->out[out].axis < axis && om_slice_first(c, out, s)
+	    : om_slice_beside(c, out, s, (int)axis);
+}
+
 static void
 softmax_cost(const om_op_context *c, om_cost *cost)
 {
@@ -340,7 +352,7 @@ static const om_attr_spec new_attrs[] = {{"axis", OM_ATTR_INT, .i = -1}, {0}};
 	{                                                                      \
 		.name = label, .brief = text, .since = from, .until = to,      \
 		.min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,          \
-		.attrs = list, .infer = softmax_infer, .inplace = om_inplace_first, \
+		.attrs = list, .infer = softmax_infer, .slice = softmax_slice, .inplace = om_inplace_first, \
 		.cpu = kernel, .scratch = softmax_scratch, .cost = softmax_cost, \
 		.input_types = {OF_FLOATS}                                           \
 	}

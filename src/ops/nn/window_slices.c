@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "base/shape.h"
 #include "ir/query.h"
 #include "opdef/geometry/window.h"
 #include "ops/slices.h"
@@ -117,7 +118,10 @@ conv_sum(const om_op_context *c, om_slice *s, const struct operands *o, uint32_t
 	return true;
 }
 
-static const struct operands plain = {.x = 0, .w = 1, .list = {2}, .nlist = 1};
+static const struct operands
+	plain = {.x = 0, .w = 1, .list = {2}, .nlist = 1},
+	integers = {.x = 0, .w = 1, .list = {3}, .nlist = 1},
+	quantized = {.x = 0, .w = 3, .list = {4, 5, 8}, .nlist = 3};
 
 bool
 om_slice_conv(const om_op_context *c, uint32_t out, om_slice *s)
@@ -130,6 +134,117 @@ bool
 om_partial_conv(const om_op_context *c, uint32_t in, om_slice *s)
 {
 	return conv_sum(c, s, &plain, in);
+}
+
+bool
+om_slice_conv_integer(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	(void)out;
+	return conv_part(c, s, &integers);
+}
+
+/* Zero points stay: each element of the sum has its own. */
+bool
+om_partial_conv_integer(const om_op_context *c, uint32_t in, om_slice *s)
+{
+	const struct operands o = {.x = 0, .w = 1};
+
+	return conv_sum(c, s, &o, in);
+}
+
+bool
+om_slice_conv_quantized(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	(void)out;
+	return conv_part(c, s, &quantized);
+}
+
+/* ---- Transposed convolutions. ----
+ *
+ * Element i of the image reaches elements [i * stride, i * stride + span) of the output before its padding is cut off.
+ * What the elements of a part reach beyond it is cut off as padding; where they do not reach its end, output_padding
+ * adds what is missing. */
+
+static bool
+scatter_part(const om_op_context *c, om_slice *s, struct om_window *w)
+{
+	const om_part *p = &s->out[0];
+	const int k = AXES - w->n + p->axis - 2;
+	const int64_t span = (w->kernel[k] - 1) * w->dilation[k] + 1, stride = w->stride[k], n = w->in[k];
+	const int64_t lo = p->lo + w->begin[k], hi = p->hi + w->begin[k];
+	int64_t first = lo >= span ? (lo - span) / stride + 1 : 0, end = (hi - 1) / stride + 1;
+	int64_t more[AXES];
+
+	if (w->begin[k] < 0)
+		return false;
+	first = first * stride > lo ? lo / stride : first;
+	first = first < n ? first : n - 1;
+	end = end < n ? end : n;
+	end = end > first ? end : first + 1;
+	s->in[0] = om_part_of(p->axis, first, end);
+	w->begin[k] = lo - first * stride;
+	w->end[k] = (end - 1) * stride + span - hi;
+	for (int i = 0; i < w->n; i++) {
+		const int64_t left = w->end[AXES - w->n + i];
+		const int at = AXES - w->n + i;
+		const int64_t full = (w->in[at] - 1) * w->stride[at] + (w->kernel[at] - 1) * w->dilation[at] + 1;
+		more[i] = at == k ? left < 0 ? -left : 0 : w->out[at] - (full - w->begin[at] - left);
+		if (more[i] < 0 || (more[i] >= w->stride[at] && more[i] >= w->dilation[at]))
+			return false;
+	}
+	w->end[k] = w->end[k] > 0 ? w->end[k] : 0;
+	om_slice_set_ints(c, s, "output_padding", (size_t)w->n, more);
+	om_slice_drop(s, "output_shape");
+	set_pads(c, s, w);
+	return true;
+}
+
+/* The weights are (input channels, output channels of a group, kernel). */
+static bool
+scatter_channels(const om_op_context *c, om_slice *s)
+{
+	const int64_t group = om_attr_int(c->op, "group"), kout = c->in[1].shape.dim[1], kin = c->in[1].shape.dim[0] / group;
+	const om_part *p = &s->out[0];
+	const int64_t first = p->lo / kout, last = (p->hi - 1) / kout + 1;
+	const om_part list = group > 1 ? om_part_of(0, first * kout, last * kout) : om_part_along(p, 0);
+
+	s->before = p->lo - list.lo;
+	s->after = list.hi - p->hi;
+	s->in[1] = group > 1 ? om_part_of(0, first * kin, last * kin) : om_part_along(p, 1);
+	if (group > 1)
+		s->in[0] = om_part_of(1, first * kin, last * kin);
+	list_parts(c, s, &plain, &list);
+	om_slice_set_int(c, s, "group", last - first);
+	return true;
+}
+
+bool
+om_slice_conv_transpose(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	const om_shape *x = &c->in[0].shape;
+	struct om_window w;
+
+	if (s->out[out].axis == 0)
+		s->in[0] = s->out[out];
+	if (s->out[out].axis < 2)
+		return s->out[out].axis == 0 || scatter_channels(c, s);
+	return !om_window_read(c, x->rank - 2, x, c->in[1].shape.dim + 2, &w) && !om_window_grow(c, &w)
+	    && scatter_part(c, s, &w);
+}
+
+/* The channels of the image, if there is one group. */
+bool
+om_partial_conv_transpose(const om_op_context *c, uint32_t in, om_slice *s)
+{
+	const om_part p = s->in[in];
+
+	if (om_attr_int(c->op, "group") != 1 || !(in == 0 ? p.axis == 1 : in == 1 && p.axis == 0))
+		return false;
+	s->in[0] = om_part_along(&p, 1);
+	s->in[1] = om_part_along(&p, 0);
+	if (om_has_in(c, 2) && p.lo > 0)
+		s->in[2] = om_part_none();
+	return true;
 }
 
 /* ---- Pools. ---- */
@@ -152,4 +267,45 @@ bool
 om_slice_global_pool(const om_op_context *c, uint32_t out, om_slice *s)
 {
 	return s->out[out].axis < 2 && om_slice_first(c, out, s);
+}
+
+bool
+om_partial_global_max(const om_op_context *c, uint32_t in, om_slice *s)
+{
+	(void)c;
+	s->combine = OM_COMBINE_MAX;
+	return s->in[in].axis >= 2;
+}
+
+/* A sum of float16 may overflow where the mean does not. */
+bool
+om_partial_global_average(const om_op_context *c, uint32_t in, om_slice *s)
+{
+	bool is_image[OM_MAX_RANK] = {false};
+
+	if (s->in[in].axis < 2 || c->in[0].type == OM_FLOAT16)
+		return false;
+	for (int k = 2; k < c->in[0].shape.rank; k++)
+		is_image[k] = true;
+	om_slice_reduce(c, s, "ReduceSum", is_image, true);
+	s->scale = 1 / (double)om_shape_span(&c->in[0].shape, 2, c->in[0].shape.rank);
+	return true;
+}
+
+/* ---- LRN. ---- */
+
+/* Along the channels, those of the windows at both ends are computed, too, and cut off. */
+bool
+om_slice_lrn(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	const om_part *p = &s->out[out];
+	const int64_t size = om_attr_int(c->op, "size"), n = c->in[0].shape.dim[1];
+	const int64_t below = (size - 1) / 2, above = size - 1 - below;
+
+	if (p->axis != 1)
+		return om_slice_first(c, out, s);
+	s->in[0] = om_part_of(1, p->lo > below ? p->lo - below : 0, above < n - p->hi ? p->hi + above : n);
+	s->before = p->lo - s->in[0].lo;
+	s->after = s->in[0].hi - p->hi;
+	return true;
 }

@@ -9,6 +9,7 @@
 #include "opdef/op_context.h"
 #include "ops/nn/conv.h"
 #include "ops/family.h"
+#include "ops/slices.h"
 #include "opdef/numbers.h"
 
 /* ---- Elements. ---- */
@@ -541,22 +542,59 @@ conv_cost(const om_op_context *c, om_cost *cost)
 	om_conv_cost(c, X, W, cost);
 }
 
+/* A part along the axis that is divided into blocks consists of whole blocks. */
+static bool
+block_part(const om_op_context *c, uint32_t out, om_slice *s, int64_t block)
+{
+	const om_part *p = &s->out[out];
+	const int64_t n = c->in[0].shape.dim[p->axis], first = p->lo / block, last = (p->hi - 1) / block + 1;
+
+	s->in[0] = om_part_of(p->axis, first * block, last * block < n ? last * block : n);
+	s->before = p->lo - s->in[0].lo;
+	s->after = s->in[0].hi - p->hi;
+	s->in[1] = om_part_of(p->axis, first, last);
+	if (om_has_in(c, 2))
+		s->in[2] = s->in[1];
+	return true;
+}
+
+/* Scales and zero points: one for all, one for each position of an axis, or one for each block. */
+static bool
+linear_slice(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	const int64_t block = om_attr_int(c->op, "block_size");
+	int axis;
+
+	if (om_shape_count(&c->in[1].shape) == 1)
+		return om_slice_first(c, out, s);
+	if (!om_axis(om_attr_int(c->op, "axis"), c->in[0].shape.rank, &axis))
+		return false;
+	if (block > 0 && s->out[out].axis == axis)
+		return block_part(c, out, s, block);
+	for (uint32_t k = 1; k < c->op->nin && om_has_in(c, k); k++)
+		if (block > 0)
+			s->in[k] = s->out[out];
+		else
+			om_slice_channels(c, out, s, k, axis);
+	return om_slice_first(c, out, s);
+}
+
 const om_opdef om_ops_quant[] = {
 	{.name = "QuantizeLinear", .brief = "quantization by scale and zero point", .since = 10,
 	 .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = linear_attrs,
-	 .infer = quantize_infer, .cpu = quantize_cpu,
+	 .infer = quantize_infer, .slice = linear_slice, .cpu = quantize_cpu,
 	 .input_types = {OF(BFLOAT16) | OF(FLOAT16) | OF(FLOAT32) | OF(INT32),
 	    OF(BFLOAT16) | OF(FLOAT16) | OF(FLOAT32) | OF(FLOAT8E8M0) | OF(INT32), OF_PACKED | OF_FLOAT8S | OF_FLOAT6S | OF_BYTES | OF(INT16) | OF(UINT16)}},
 	{.name = "DequantizeLinear", .brief = "dequantization by scale and zero point", .since = 10,
 	 .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = linear_attrs,
-	 .infer = dequantize_infer, .cpu = dequantize_cpu,
+	 .infer = dequantize_infer, .slice = linear_slice, .cpu = dequantize_cpu,
 	 .input_types = {OF_PACKED | OF_FLOAT8S | OF_FLOAT6S | OF_BYTES | OF(INT16) | OF(INT32) | OF(UINT16), OF(BFLOAT16) | OF(FLOAT16) | OF(FLOAT32) | OF(FLOAT8E8M0), LIKE(0)}},
 	{.name = "DynamicQuantizeLinear", .brief = "quantization to uint8, with computed scale and zero point",
 	 .since = 11, .min_in = 1, .max_in = 1, .min_out = 3, .max_out = 3,
 	 .infer = dynamic_infer, .cpu = dynamic_cpu,
 	 .input_types = {OF(FLOAT32)}},
 	{.name = "QLinearConv", .brief = "convolution of quantized images, quantized", .since = 10,
-	 .min_in = 8, .max_in = 9, .min_out = 1, .max_out = 1, .attrs = conv_attrs, .infer = conv_infer,
+	 .min_in = 8, .max_in = 9, .min_out = 1, .max_out = 1, .attrs = conv_attrs, .infer = conv_infer, .slice = om_slice_conv_quantized,
 	 .cpu = conv_cpu, .scratch = conv_scratch, .cost = conv_cost,
 	 .input_types = {OF_BYTES, OF(FLOAT32), LIKE(0), OF_BYTES, OF(FLOAT32), LIKE(3), OF(FLOAT32),
 	    OF_BYTES, OF(INT32)}},

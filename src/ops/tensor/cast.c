@@ -5,6 +5,7 @@
 #include "base/shape.h"
 #include "ir/query.h"
 #include "ops/family.h"
+#include "ops/slices.h"
 #include "opdef/numbers.h"
 #include "opdef/op_context.h"
 
@@ -205,7 +206,7 @@ const om_opdef om_ops_cast[] = {
 	{
 		.name = "BitCast", .brief = "bits of the input as another element type",
 		.since = 26, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = bits_attrs,
-		.infer = bits_infer, .view = bits_view, .inplace = cast_reuse, .cpu = bits_cpu,
+		.infer = bits_infer, .slice = om_slice_first, .view = bits_view, .inplace = cast_reuse, .cpu = bits_cpu,
 		.input_types = {OF_NUMBERS | OF_PACKED | OF_FLOAT8S | OF_COMPLEX | OF(BOOL) | OF(FLOAT8E8M0)},
 	},
 	{
@@ -225,7 +226,7 @@ const om_opdef om_ops_cast[] = {
 	{
 		.name = "CastLike", .brief = "conversion to the element type of the second input",
 		.since = 15, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
-		.flags = OM_POINTWISE, .attrs = cast_like_attrs, .infer = cast_like_infer,
+		.flags = OM_POINTWISE, .attrs = cast_like_attrs, .infer = cast_like_infer, .slice = om_slice_first,
 		.view = cast_view, .inplace = cast_reuse, .cpu = cast_cpu,
 		.input_types = {CASTABLE, CASTABLE},
 	},

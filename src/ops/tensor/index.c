@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include "ops/family.h"
+#include "ops/slices.h"
 #include "base/shape.h"
 #include "base/strided_copy.h"
 #include "ir/query.h"
@@ -442,20 +443,20 @@ static const om_attr_spec last_attrs[] = {
 const om_opdef om_ops_index[] = {
 	{ONE, .name = "Gather", .brief = "slices along an axis, by indices", .since = 1,
 	 .min_in = 2, .max_in = 2, .flags = OM_SPLATS | OM_UNALIGNED, .attrs = axis_attrs,
-	 .infer = gather_infer, .propagate_data = om_elems_moved, .view = gather_view, .cpu = gather_cpu,
+	 .infer = gather_infer, .slice = om_slice_gather, .propagate_data = om_elems_moved, .view = gather_view, .cpu = gather_cpu,
 	 .input_types = {OF_COMMON, OF_INDICES}},
 	{ONE, .name = "GatherElements", .brief = "elements along an axis, by indices",
 	 .since = 11, .min_in = 2, .max_in = 2, .attrs = axis_attrs,
-	 .infer = gather_elements_infer, .cpu = gather_elements_cpu,
+	 .infer = gather_elements_infer, .slice = om_slice_gather_elements, .cpu = gather_elements_cpu,
 	 .input_types = {OF_COMMON, OF_INDICES}},
 	{ONE, .name = "GatherND", .brief = "slices by index tuples", .since = 11, .until = 11,
-	 .min_in = 2, .max_in = 2, .infer = gather_nd_infer, .cpu = gather_nd_cpu,
+	 .min_in = 2, .max_in = 2, .infer = gather_nd_infer, .slice = om_slice_gather_nd, .cpu = gather_nd_cpu,
 	 .input_types = {OF_COMMON, OF(INT64)}},
 	{ONE, .name = "GatherND", .brief = "slices by index tuples", .since = 12,
-	 .min_in = 2, .max_in = 2, .attrs = batch_attrs, .infer = gather_nd_infer, .cpu = gather_nd_cpu,
+	 .min_in = 2, .max_in = 2, .attrs = batch_attrs, .infer = gather_nd_infer, .slice = om_slice_gather_nd, .cpu = gather_nd_cpu,
 	 .input_types = {OF_COMMON, OF(INT64)}},
 	{ONE, .name = "OneHot", .brief = "one-hot encoding of indices", .since = 9,
-	 .min_in = 3, .max_in = 3, .attrs = last_attrs, .infer = one_hot_infer, .cpu = one_hot_cpu,
+	 .min_in = 3, .max_in = 3, .attrs = last_attrs, .infer = one_hot_infer, .slice = om_slice_one_hot, .cpu = one_hot_cpu,
 	 .input_types = {OF_INTEGERS | OF(FLOAT16) | OF_WIDE_FLOATS,
 	    OF_INTEGERS | OF(FLOAT16) | OF_WIDE_FLOATS, OF_COMMON}},
 	{0}

@@ -655,12 +655,12 @@ static const om_attr_spec split18_attrs[] = {
 #define ONE .domain = "", .min_out = 1, .max_out = 1
 #define CONCAT .name = "Concat", .brief = "concatenation along an axis", \
 	.min_in = 1, .max_in = OM_VARIADIC, .flags = OM_SPLATS, \
-	.infer = concat_infer, .propagate_data = om_elems_moved, .view = concat_view, .subbuffer = concat_into, .cpu = concat_cpu
+	.infer = concat_infer, .slice = om_slice_concat, .propagate_data = om_elems_moved, .view = concat_view, .subbuffer = concat_into, .cpu = concat_cpu
 #define SPLIT .domain = "", .name = "Split", .brief = "split along an axis", \
 	.min_out = 1, .max_out = OM_VARIADIC, \
-	.infer = split_infer, .view = split_view, .cpu = split_cpu
+	.infer = split_infer, .slice = om_slice_split, .view = split_view, .cpu = split_cpu
 #define TILE .name = "Tile", .brief = "input repeated along its axes", .flags = OM_SPLATS, \
-	.infer = tile_infer, .view = same_count_view, .cpu = expand_cpu
+	.infer = tile_infer, .slice = om_slice_tile, .view = same_count_view, .cpu = expand_cpu
 
 const om_opdef om_ops_movement[] = {
 	{ONE, .name = "Transpose", .brief = "permutation of the axes", .since = 1,
@@ -681,7 +681,7 @@ const om_opdef om_ops_movement[] = {
 	 .input_types = {OF_COMMON, OF(INT64)}},
 	{ONE, .name = "Expand", .brief = "input broadcast to a shape",
 	 .since = 8, .min_in = 2, .max_in = 2, .flags = OM_SPLATS,
-	 .infer = expand_infer, .view = same_count_view, .cpu = expand_cpu,
+	 .infer = expand_infer, .slice = om_slice_expand, .view = same_count_view, .cpu = expand_cpu,
 	 .input_types = {OF_COMMON, OF(INT64)}},
 	{ONE, TILE, .since = 1, .until = 5, .min_in = 3, .max_in = 3,
 	 .input_types = {OF_COMMON, OF(INT64), OF(INT64)}},

@@ -6,6 +6,7 @@
 #include "base/shape.h"
 #include "ir/query.h"
 #include "ops/family.h"
+#include "ops/slices.h"
 #include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
 
@@ -344,9 +345,9 @@ static const om_attr_spec trilu_attrs[] = {
 
 #define ONE .domain = "", .min_out = 1, .max_out = 1
 #define DEPTH_TO_SPACE .name = "DepthToSpace", .brief = "rearranges channels into spatial blocks", \
-	.min_in = 1, .max_in = 1, .infer = depth_to_space_infer, .cpu = blocks_cpu
+	.min_in = 1, .max_in = 1, .infer = depth_to_space_infer, .slice = om_slice_depth_to_space, .cpu = blocks_cpu
 #define SPACE_TO_DEPTH .name = "SpaceToDepth", .brief = "rearranges spatial blocks into channels", \
-	.min_in = 1, .max_in = 1, .infer = space_to_depth_infer, .cpu = blocks_cpu
+	.min_in = 1, .max_in = 1, .infer = space_to_depth_infer, .slice = om_slice_space_to_depth, .cpu = blocks_cpu
 
 static const om_attr_spec center_attrs[] = {
 	{.name = "axes", .kind = OM_ATTR_INTS},
@@ -356,7 +357,7 @@ static const om_attr_spec center_attrs[] = {
 const om_opdef om_ops_rearrange[] = {
 	{.domain = "", .name = "CenterCropPad", .brief = "center crop or zero padding", .since = 18,
 	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = center_attrs,
-	 .infer = center_infer, .cpu = center_cpu,
+	 .infer = center_infer, .slice = om_slice_center, .cpu = center_cpu,
 	 .input_types = {OF_COMMON, OF_INDICES}},
 	{ONE, DEPTH_TO_SPACE, .since = 1, .until = 10, .attrs = block_attrs,
 	 .input_types = {OF_COMMON}},
@@ -367,11 +368,11 @@ const om_opdef om_ops_rearrange[] = {
 	{ONE, SPACE_TO_DEPTH, .since = 28, .attrs = block11_attrs,
 	 .input_types = {OF_COMMON}},
 	{ONE, .name = "ReverseSequence", .brief = "reverses each sequence of a batch", .since = 10,
-	 .min_in = 2, .max_in = 2, .attrs = reverse_attrs, .infer = reverse_infer, .cpu = reverse_cpu,
+	 .min_in = 2, .max_in = 2, .attrs = reverse_attrs, .infer = reverse_infer, .slice = om_slice_reverse, .cpu = reverse_cpu,
 	 .input_types = {OF_COMMON, OF(INT64)}},
 	{ONE, .name = "Trilu", .brief = "upper or lower triangle of matrices", .since = 14,
 	 .min_in = 1, .max_in = 2, .attrs = trilu_attrs,
-	 .infer = trilu_infer, .inplace = om_inplace_first, .cpu = trilu_cpu,
+	 .infer = trilu_infer, .slice = om_slice_trilu, .inplace = om_inplace_first, .cpu = trilu_cpu,
 	 .input_types = {OF_COMMON, OF(INT64)}},
 	{0}
 };

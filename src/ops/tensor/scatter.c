@@ -9,6 +9,7 @@
 #include "base/shape.h"
 #include "ir/query.h"
 #include "ops/family.h"
+#include "ops/slices.h"
 #include "opdef/numbers.h"
 #include "ops/tensor/index.h"
 
@@ -275,9 +276,9 @@ static const om_attr_spec nd_attrs[] = {
 #define SCATTER .domain = "", .min_in = 3, .max_in = 3, .min_out = 1, .max_out = 1, \
 	.infer = scatter_infer, .inplace = om_inplace_first
 #define ELEMENTS .brief = "input with elements replaced along an axis, by indices", \
-	.cpu = scatter_elements_cpu
+	.slice = om_slice_scatter, .cpu = scatter_elements_cpu
 #define ND .name = "ScatterND", .brief = "input with slices replaced, by index tuples", \
-	.cpu = scatter_nd_cpu
+	.slice = om_slice_scatter_nd, .cpu = scatter_nd_cpu
 
 const om_opdef om_ops_scatter[] = {
 	{SCATTER, ELEMENTS, .name = "Scatter", .since = 9, .until = 10, .attrs = axis_attrs,

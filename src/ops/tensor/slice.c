@@ -7,6 +7,7 @@
 #include "base/shape.h"
 #include "ir/query.h"
 #include "ops/family.h"
+#include "opdef/slice.h"
 #include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
 
@@ -273,6 +274,42 @@ slice_cpu(om_op_context *c)
 	return OM_OK;
 }
 
+/* Starts and ends, for the parts of a list of axes, as attributes or as inputs.  Inputs have one type, so all are replaced. */
+static void
+put_lists(const om_op_context *c, om_slice *s, const struct lists *l)
+{
+	const struct list *list[] = {&l->start, &l->end, &l->axis, &l->step};
+	static const char *const names[] = {"starts", "ends"};
+
+	for (uint32_t k = 0; k < 2 && c->op->nin == 1; k++)
+		om_slice_set_ints(c, s, names[k], list[k]->n, list[k]->v);
+	for (uint32_t k = 1; k < 5 && c->op->nin > 1; k++)
+		if (om_has_in(c, k))
+			om_slice_put_ints(c, s, k, list[k - 1]->n, list[k - 1]->v);
+}
+
+/* Along an axis that is cut forwards, the part of the input is what remains to be cut by the step alone. */
+static bool
+slice_slice(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	const om_part *p = &s->out[out];
+	const int axis = p->axis, rank = c->in[0].shape.rank;
+	struct lists l;
+	struct cut cut;
+
+	if (slice_cut(c, &cut) != OM_OK || !cut.known[axis] || cut.step[axis] < 0 || slice_lists(c, &l) != OM_OK)
+		return false;
+	s->in[0] = om_part_of(axis, cut.start[axis] + p->lo * cut.step[axis], cut.start[axis] + (p->hi - 1) * cut.step[axis] + 1);
+	for (int64_t k = 0; k < l.n; k++) {
+		if ((l.axis.known ? (l.axis.v[k] + rank) % rank : k) != axis)
+			continue;
+		l.start.v[k] = 0;
+		l.end.v[k] = s->in[0].hi - s->in[0].lo;
+	}
+	put_lists(c, s, &l);
+	return true;
+}
+
 /* ---- Pad. ---- */
 
 struct pads {
@@ -370,6 +407,59 @@ pad_infer(om_op_context *c)
 		}
 	}
 	return OM_OK;
+}
+
+/* The part of an axis that is padded by constants; one element is read and cropped where the part is padding alone. */
+static void
+pad_part(const om_op_context *c, uint32_t out, om_slice *s, struct pads *p)
+{
+	const om_part *part = &s->out[out];
+	const int axis = part->axis;
+	const int64_t n = c->in[0].shape.dim[axis], lo = part->lo - p->before[axis], hi = part->hi - p->before[axis];
+	const int64_t first = lo < 0 ? 0 : lo < n ? lo : n - 1, end = hi <= first ? first + 1 : hi < n ? hi : n;
+	const bool is_before = hi <= first, is_after = lo >= end;
+
+	s->in[0] = om_part_of(axis, first, end);
+	p->before[axis] = is_before ? part->hi - part->lo : is_after ? -1 : first - lo;
+	p->after[axis] = is_before ? -1 : is_after ? part->hi - part->lo : hi - end;
+}
+
+static void
+put_pads(const om_op_context *c, om_slice *s, const struct pads *p)
+{
+	const int rank = c->in[0].shape.rank;
+	int64_t v[2 * OM_MAX_RANK];
+
+	for (int k = 0; k < rank; k++) {
+		v[k] = p->before[k];
+		v[rank + k] = p->after[k];
+	}
+	if (c->op->nin > 1)
+		om_slice_put_ints(c, s, 1, 2 * (size_t)rank, v);
+	else
+		om_slice_set_ints(c, s, om_attr_has(c->op, "paddings") ? "paddings" : "pads", 2 * (size_t)rank, v);
+	if (om_has_in(c, 3))
+		s->in[3] = om_part_none();
+}
+
+/* Padding that repeats elements is of whole axes. */
+static bool
+pad_slice(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	const int axis = s->out[out].axis;
+	struct pad_attrs attrs;
+	struct pads p;
+
+	om_attr_fields(c->op, pad_fields, &attrs);
+	if (pads_of(c, &attrs, &p) != OM_OK || !p.known)
+		return false;
+	if (p.before[axis] == 0 && p.after[axis] == 0)
+		return om_slice_first(c, out, s);
+	if (!om_attr_is(c->op, "mode", "constant") || c->in[0].shape.dim[axis] == 0)
+		return false;
+	pad_part(c, out, s, &p);
+	put_pads(c, s, &p);
+	return true;
 }
 
 static bool
@@ -724,9 +814,9 @@ static const om_attr_spec compress_attrs[] = {
 
 #define ONE .domain = "", .min_out = 1, .max_out = 1
 #define SLICE ONE, .name = "Slice", .brief = "slices along axes", \
-	.flags = OM_SPLATS, .infer = slice_infer, .propagate_data = om_elems_moved, .view = slice_view, .cpu = slice_cpu
+	.flags = OM_SPLATS, .infer = slice_infer, .slice = slice_slice, .propagate_data = om_elems_moved, .view = slice_view, .cpu = slice_cpu
 #define PAD ONE, .name = "Pad", .brief = "input with padding", \
-	.infer = pad_infer, .view = pad_view, .cpu = pad_cpu
+	.infer = pad_infer, .slice = pad_slice, .view = pad_view, .cpu = pad_cpu
 
 const om_opdef om_ops_slice[] = {
 	{SLICE, .since = 1, .until = 9, .min_in = 1, .max_in = 1, .attrs = slice1_attrs,

@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "ops/family.h"
+#include "opdef/slice.h"
 #include "base/half.h"
 #include "ir/query.h"
 #include "opdef/columns.h"
@@ -235,6 +236,14 @@ top_cpu(om_op_context *c)
 
 /* ---- Operator definitions. ---- */
 
+static bool
+top_slice(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	int axis;
+
+	return om_axis(om_attr_int(c->op, "axis"), c->in[0].shape.rank, &axis) && om_slice_beside(c, out, s, axis);
+}
+
 static const om_attr_spec old_top_attrs[] = {
 	{"axis", OM_ATTR_INT, .i = -1},
 	{"k", OM_ATTR_INT, .required = true},
@@ -253,13 +262,13 @@ const om_opdef om_ops_topk[] = {
 	{
 		.name = "TopK", .brief = "largest or smallest elements along an axis, and their indices",
 		.since = 1, .until = 9, .min_in = 1, .max_in = 1, .min_out = 2, .max_out = 2,
-		.attrs = old_top_attrs, .infer = top_infer, .cpu = top_cpu, .scratch = top_scratch,
+		.attrs = old_top_attrs, .infer = top_infer, .slice = top_slice, .cpu = top_cpu, .scratch = top_scratch,
 		.cost = om_cost_of_input, .input_types = {OF_NUMBERS},
 	},
 	{
 		.name = "TopK", .brief = "largest or smallest elements along an axis, and their indices",
 		.since = 10, .min_in = 2, .max_in = 2, .min_out = 2, .max_out = 2,
-		.attrs = top_attrs, .infer = top_infer, .cpu = top_cpu, .scratch = top_scratch,
+		.attrs = top_attrs, .infer = top_infer, .slice = top_slice, .cpu = top_cpu, .scratch = top_scratch,
 		.cost = om_cost_of_input, .input_types = {OF_NUMBERS, OF(INT64)},
 	},
 	{0}
