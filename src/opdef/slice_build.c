@@ -197,8 +197,8 @@ inputs_of(const struct builder *b, om_arena *mem, const om_slice *s, om_value *c
 		const bool is_old = k < b->op->nin && b->op->in[k];
 		if (k < OM_SLICE_OPERANDS && s->edit->operand[k])
 			v[(*n)++] = copied_const(b->p, b->at->block, is_old ? b->op->in[k]->name : "operand", s->edit->operand[k]);
-		else if (is_old && !om_part_is_none(&s->in[k]))
-			v[(*n)++] = in[k];
+		else if (k < b->op->nin && !om_part_is_none(&s->in[k]))
+			v[(*n)++] = is_old ? in[k] : NULL;
 		else if (!is_list)
 			v[(*n)++] = NULL;
 	}

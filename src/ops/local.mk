@@ -9,13 +9,13 @@ libops_la_SOURCES += \
 	%D%/cpu/channels_last.c %D%/cpu/channels_last.h \
 	%D%/cpu/cpu_rnn.c %D%/cpu/cpu_conv_transpose.c %D%/cpu/cpu_depthwise.c %D%/cpu/cpu_grouped.c %D%/cpu/cpu_layer.c %D%/cpu/cpu_layer.h %D%/cpu/cpu_pool.c %D%/cpu/cpu_qlayer.c %D%/cpu/cpu_qlayer.h %D%/cpu/fast_elementwise.c %D%/cpu/fast_nbits.c %D%/cpu/fast_norm.c %D%/cpu/fast_quant.c %D%/cpu/fast_reduce.c %D%/cpu/fast_softmax.c %D%/cpu/fast_transpose.c \
 	%D%/cpu/ranges.c %D%/cpu/ranges.h %D%/cpu/tiled_map.c %D%/cpu/tiled_map.h \
-	%D%/image/grid.c %D%/image/image.c %D%/image/image.h %D%/image/resize.c %D%/image/resize.h %D%/image/resize_separable.c \
+	%D%/image/grid.c %D%/image/image.c %D%/image/image.h %D%/image/image_slices.c %D%/image/resize.c %D%/image/resize.h %D%/image/resize_separable.c \
 	%D%/math/axis_scan.c %D%/math/axis_view.h %D%/math/broadcast_loops.c %D%/math/broadcast_loops.h \
 	%D%/math/determinant.c %D%/math/einsum.c %D%/math/einsum_product.c %D%/math/einsum_product.h %D%/math/gemm_int8.c %D%/math/gemm_int8.h \
 	%D%/math/matmul.c %D%/math/matmul_product.c %D%/math/product_slices.c %D%/math/pointwise.c %D%/math/pointwise.def %D%/math/reduce.c %D%/math/reduce_axes.h %D%/math/signal.c %D%/math/where_pow_clip.c \
 	%D%/ml/ml.c %D%/ml/ml_feature.c %D%/ml/ml_linear.c %D%/ml/ml_map.c %D%/ml/ml_post_transform.c \
 	%D%/ml/ml_post_transform.h %D%/ml/ml_tree.c \
-	%D%/nn/attention.c %D%/nn/col2im_unpool.c %D%/nn/conv.c %D%/nn/conv.h %D%/nn/conv_f32.c %D%/nn/conv_grad.c \
+	%D%/nn/attention.c %D%/nn/attention.h %D%/nn/attention_slices.c %D%/nn/col2im_unpool.c %D%/nn/conv.c %D%/nn/conv.h %D%/nn/conv_f32.c %D%/nn/conv_grad.c \
 	%D%/nn/conv_int8.c %D%/nn/conv_transpose.c %D%/nn/dropout.c %D%/nn/linear_attention.c %D%/nn/loss.c \
 	%D%/nn/norm.c %D%/nn/norm_grad.c %D%/nn/optimizer_ops.c %D%/nn/pool.c %D%/nn/pool_grad.c %D%/nn/rnn.c \
 	%D%/nn/rnn_steps.h %D%/nn/softmax.c %D%/nn/softmax.h %D%/nn/norm.h %D%/nn/norm_slices.c %D%/nn/window_slices.c %D%/quant/quant.c \

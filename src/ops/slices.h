@@ -39,6 +39,9 @@ bool om_slice_matmul_quantized(const om_op_context *c, uint32_t out, om_slice *s
 bool om_slice_gemm(const om_op_context *c, uint32_t out, om_slice *s);
 bool om_partial_gemm(const om_op_context *c, uint32_t in, om_slice *s);
 
+/* CumSum, CumProd: the other axes (math/axis_scan.c). */
+bool om_slice_cumulative(const om_op_context *c, uint32_t out, om_slice *s);
+
 /* The op of a part becomes the reduction `type` over these axes of input 0 (math/reduce.c). */
 void om_slice_reduce(const om_op_context *c, om_slice *s, const char *type, const bool *is_reduced, bool keeps);
 
@@ -81,6 +84,22 @@ bool om_slice_scatter(const om_op_context *c, uint32_t out, om_slice *s);
 bool om_slice_scatter_nd(const om_op_context *c, uint32_t out, om_slice *s);
 /* TensorScatter: all axes but that of the sequence. */
 bool om_slice_tensor_scatter(const om_op_context *c, uint32_t out, om_slice *s);
+
+/* ---- Images (image/image_slices.c). ---- */
+
+/* GridSample: images, channels, points.  AffineGrid: images.  RoiAlign, MaxRoiPool: regions, channels. */
+bool om_slice_grid_sample(const om_op_context *c, uint32_t out, om_slice *s);
+bool om_slice_affine_grid(const om_op_context *c, uint32_t out, om_slice *s);
+bool om_slice_regions(const om_op_context *c, uint32_t out, om_slice *s);
+/* DeformConv: images, channels of the output. */
+bool om_slice_deform_conv(const om_op_context *c, uint32_t out, om_slice *s);
+
+/* ---- Attention (nn/attention_slices.c). ---- */
+
+/* Attention: samples, heads, queries unless they see keys by position, elements of the values. */
+bool om_slice_attention(const om_op_context *c, uint32_t out, om_slice *s);
+/* RotaryEmbedding: samples, positions, heads. */
+bool om_slice_rotary(const om_op_context *c, uint32_t out, om_slice *s);
 
 /* ---- Normalizations (nn/norm_slices.c). ---- */
 

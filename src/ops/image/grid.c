@@ -9,6 +9,7 @@
 #include "opdef/op_context.h"
 #include "opdef/columns.h"
 #include "ops/family.h"
+#include "ops/slices.h"
 #include "ops/tensor/index.h"
 #include "opdef/numbers.h"
 #include "opdef/geometry/window.h"
@@ -783,27 +784,27 @@ static const om_attr_spec deform_attrs[] = {
 const om_opdef om_ops_grid[] = {
 	{.name = "GridSample", .brief = "image sampled at the positions of a grid", .since = 16, .until = 19,
 	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = old_grid_attrs,
-	 .infer = grid_infer, .cpu = grid_cpu, .cost = grid_cost,
+	 .infer = grid_infer, .slice = om_slice_grid_sample, .cpu = grid_cpu, .cost = grid_cost,
 	 .input_types = {OF_COMMON, OF_FLOATS}},
 	{.name = "GridSample", .brief = "image sampled at the positions of a grid", .since = 20,
 	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = grid_attrs,
-	 .infer = grid_infer, .cpu = grid_cpu, .cost = grid_cost,
+	 .infer = grid_infer, .slice = om_slice_grid_sample, .cpu = grid_cpu, .cost = grid_cost,
 	 .input_types = {OF_COMMON, OF_FLOATS}},
 	{.name = "AffineGrid", .brief = "sampling grid from affine matrices", .since = 20,
 	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = affine_attrs,
-	 .infer = affine_infer, .cpu = affine_cpu,
+	 .infer = affine_infer, .slice = om_slice_affine_grid, .cpu = affine_cpu,
 	 .input_types = {OF_FLOATS, OF(INT64)}},
 	{.name = "RoiAlign", .brief = "regions of interest pooled to one size, with bilinear interpolation",
 	 .since = 10, .min_in = 3, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = roi_attrs,
-	 .infer = roi_infer, .cpu = roi_cpu, .cost = roi_cost,
+	 .infer = roi_infer, .slice = om_slice_regions, .cpu = roi_cpu, .cost = roi_cost,
 	 .input_types = {OF_FLOATS, LIKE(0), OF(INT64)}},
 	{.name = "MaxRoiPool", .brief = "regions of interest pooled to one size, by maximum", .since = 1,
 	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = max_roi_attrs,
-	 .infer = max_roi_infer, .cpu = max_roi_cpu, .cost = max_roi_cost,
+	 .infer = max_roi_infer, .slice = om_slice_regions, .cpu = max_roi_cpu, .cost = max_roi_cost,
 	 .input_types = {OF_FLOATS, LIKE(0)}},
 	{.name = "DeformConv", .brief = "deformable convolution", .since = 19,
 	 .min_in = 3, .max_in = 5, .min_out = 1, .max_out = 1, .attrs = deform_attrs,
-	 .infer = deform_infer, .cpu = deform_cpu, .cost = deform_cost,
+	 .infer = deform_infer, .slice = om_slice_deform_conv, .cpu = deform_cpu, .cost = deform_cost,
 	 .input_types = {OF_FLOATS, LIKE(0), LIKE(0), LIKE(0), LIKE(0)}},
 	{0}
 };

@@ -7,6 +7,7 @@
 #include "base/half.h"
 #include "ir/query.h"
 #include "ops/family.h"
+#include "opdef/slice.h"
 #include "opdef/numbers.h"
 #include "ops/image/resize.h"
 
@@ -33,6 +34,127 @@ resize_infer(om_op_context *c)
 		out->sym[k] = NULL;
 	}
 	return OM_OK;
+}
+
+/* ---- Parts. ----
+ *
+ * Along an axis that becomes longer or shorter by an integer factor, every position of the shorter one begins at a
+ * position of the longer one, and parts are of such positions, with a surplus.  Coordinates of a part are those of the op
+ * minus an integer: the same numbers in float32 if the factor is a power of two, or if only a position is computed from
+ * them that is far from the limit of rounding. */
+
+enum { MOST_EXACT = 1 << 20 };
+
+static bool
+has_mode(const om_op_context *c, const char *mode)
+{
+	return c->op->opdef->since >= 11 && om_attr_is(c->op, "coordinate_transformation_mode", mode);
+}
+
+static bool
+is_half_pixel(const om_op_context *c)
+{
+	return has_mode(c, "half_pixel") || has_mode(c, "pytorch_half_pixel");
+}
+
+static bool
+is_asymmetric(const om_op_context *c)
+{
+	return c->op->opdef->since < 11 || has_mode(c, "asymmetric");
+}
+
+static bool
+rounds_half(const om_op_context *c)
+{
+	return om_attr_is(c->op, "nearest_mode", "round_prefer_floor") || om_attr_is(c->op, "nearest_mode", "round_prefer_ceil");
+}
+
+/* Of an axis that becomes longer: positions of the input next to the one that a position of the output lies in which it may
+ * depend on, too; -1 if coordinates are not exact. */
+static int64_t
+reach_of(const om_op_context *c, int64_t factor)
+{
+	const bool is_power = (factor & (factor - 1)) == 0, is_half = is_half_pixel(c), is_floor = c->op->opdef->since < 11
+		|| om_attr_is(c->op, "nearest_mode", "floor");
+
+	if (!is_half && !is_asymmetric(c))
+		return -1;
+	if (om_attr_is(c->op, "mode", "nearest"))
+		return is_half ? rounds_half(c) ? 0 : is_power ? 1 : -1 : is_floor ? 0 : is_power ? 1 : -1;
+	return !is_power ? -1 : om_attr_is(c->op, "mode", "cubic") ? 2 : 1;
+}
+
+/* The sizes, if they are given, are those of the part. */
+static void
+put_sizes(const om_op_context *c, om_slice *s, const struct om_resize *r, int axis, int64_t n)
+{
+	int64_t size[OM_MAX_RANK];
+	size_t count, naxes;
+	const int64_t *axes = om_attr_ints(c->op, "axes", &naxes);
+
+	if (c->op->opdef->since < 11 || !om_in_few(c, 3, size, &count) || count == 0)
+		return;
+	for (size_t k = 0; k < count; k++)
+		if ((axes ? (axes[k] + r->rank) % r->rank : (int64_t)k) == axis)
+			size[k] = n;
+	om_slice_put_ints(c, s, 3, count, size);
+}
+
+static bool
+longer_part(const om_op_context *c, uint32_t out, om_slice *s, const struct om_resize_axis *a)
+{
+	const om_part *p = &s->out[out];
+	const int64_t factor = a->out / a->in, reach = reach_of(c, factor);
+	const int64_t first = p->lo / factor - reach, last = (p->hi - 1) / factor + 1 + reach;
+
+	if (reach < 0 || a->scale != (float)factor)
+		return false;
+	s->in[0] = om_part_of(p->axis, first > 0 ? first : 0, last < a->in ? last : a->in);
+	s->before = p->lo - s->in[0].lo * factor;
+	s->after = s->in[0].hi * factor - p->hi;
+	return true;
+}
+
+static bool
+shorter_part(const om_op_context *c, uint32_t out, om_slice *s, const struct om_resize_axis *a)
+{
+	const om_part *p = &s->out[out];
+	const int64_t factor = a->in / a->out, reach = om_attr_is(c->op, "mode", "cubic") || has_mode(c, "pytorch_half_pixel");
+	const int64_t first = p->lo - reach, last = p->hi + reach;
+
+	if ((factor & (factor - 1)) != 0 || (!is_half_pixel(c) && !is_asymmetric(c)) || a->scale != 1 / (float)factor)
+		return false;
+	s->before = first > 0 ? reach : p->lo;
+	s->after = last < a->out ? reach : a->out - p->hi;
+	s->in[0] = om_part_of(p->axis, (p->lo - s->before) * factor, (p->hi + s->after) * factor);
+	return true;
+}
+
+static bool
+resize_part(const om_op_context *c, uint32_t out, om_slice *s, const struct om_resize_axis *a)
+{
+	if (om_attr_int(c->op, "antialias") || a->in <= 0 || a->out <= 0 || a->out > MOST_EXACT || a->in > MOST_EXACT)
+		return false;
+	if (a->out % a->in == 0)
+		return longer_part(c, out, s, a);
+	return a->in % a->out == 0 && shorter_part(c, out, s, a);
+}
+
+static bool
+resize_slice(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	const om_part *p = &s->out[out];
+	struct om_resize r;
+
+	if (om_resize_of(c, &r) != OM_OK || !r.known || om_attr_is(c->op, "keep_aspect_ratio_policy", "not_larger")
+	    || om_attr_is(c->op, "keep_aspect_ratio_policy", "not_smaller"))
+		return false;
+	if (om_resize_keeps(c, &r, &r.axis[p->axis]))
+		s->in[0] = *p;
+	else if (!resize_part(c, out, s, &r.axis[p->axis]))
+		return false;
+	put_sizes(c, s, &r, p->axis, p->hi - p->lo + s->before + s->after);
+	return true;
 }
 
 /* ---- Nearest. ---- */
@@ -218,7 +340,7 @@ static const om_attr_spec resize18_attrs[] = {
 };
 
 #define RESIZE .domain = "", .brief = "input resampled to another size", \
-	.min_out = 1, .max_out = 1, .infer = resize_infer, .cpu = resize_cpu, \
+	.min_out = 1, .max_out = 1, .infer = resize_infer, .slice = resize_slice, .cpu = resize_cpu, \
 	.scratch = om_resize_scratch, .cost = om_resize_cost
 
 const om_opdef om_ops_resize[] = {

@@ -10,7 +10,7 @@
 #include "opdef/op_context.h"
 #include "opdef/columns.h"
 #include "ops/family.h"
-#include "opdef/slice.h"
+#include "ops/slices.h"
 #include "ops/math/axis_view.h"
 #include "opdef/numbers.h"
 #include "opdef/types.h"
@@ -253,8 +253,8 @@ arg_slice(const om_op_context *c, uint32_t out, om_slice *s)
 	return true;
 }
 
-static bool
-cum_slice(const om_op_context *c, uint32_t out, om_slice *s)
+bool
+om_slice_cumulative(const om_op_context *c, uint32_t out, om_slice *s)
 {
 	double axis;
 	int at;
@@ -284,7 +284,7 @@ const om_opdef om_ops_axis_scan[] = {
 	{
 		.name = "CumSum", .brief = "cumulative sum along an axis",
 		.since = 11, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = cum_attrs,
-		.infer = om_infer_same, .slice = cum_slice, .inplace = om_inplace_first, .cpu = cum_cpu,
+		.infer = om_infer_same, .slice = om_slice_cumulative, .inplace = om_inplace_first, .cpu = cum_cpu,
 		.input_types = {OF_WIDE, OF_INDICES},
 	},
 	{0}

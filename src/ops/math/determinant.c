@@ -6,6 +6,7 @@
 #include "opdef/columns.h"
 #include "base/shape.h"
 #include "ops/family.h"
+#include "ops/slices.h"
 #include "opdef/numbers.h"
 #include "opdef/op_context.h"
 #include "opdef/types.h"
@@ -172,10 +173,10 @@ static const om_attr_spec product_attrs[] = {
 const om_opdef om_ops_determinant[] = {
 	{.name = "CumProd", .brief = "cumulative product along an axis", .since = 26,
 	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = product_attrs,
-	 .infer = om_infer_same, .inplace = om_inplace_first, .cpu = product_cpu,
+	 .infer = om_infer_same, .slice = om_slice_cumulative, .inplace = om_inplace_first, .cpu = product_cpu,
 	 .input_types = {OF_WIDE, OF_INDICES}},
 	{.name = "Det", .brief = "the determinant of each matrix", .since = 11, .min_in = 1, .max_in = 1,
-	 .min_out = 1, .max_out = 1, .infer = det_infer, .cpu = det_cpu, .scratch = det_scratch,
+	 .min_out = 1, .max_out = 1, .infer = det_infer, .slice = om_slice_first, .cpu = det_cpu, .scratch = det_scratch,
 	 .cost = det_cost,
 	 .input_types = {OF_FLOATS}},
 	{0}

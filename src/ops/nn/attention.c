@@ -15,20 +15,12 @@
 #include "base/strided_copy.h"
 #include "opdef/columns.h"
 #include "ops/family.h"
+#include "ops/nn/attention.h"
 #include "ops/slices.h"
 #include "ops/tensor/index.h"
 #include "opdef/numbers.h"
 
 /* ---- Attention: sizes. ---- */
-
-enum { Q, K, V, MASK, PAST_K, PAST_V, LENGTHS };
-enum { Y, NEW_K, NEW_V, SCORES };
-
-/* While planning, -1 means unknown. */
-struct attention {
-	bool flat;           /* rank 3: heads are adjacent in the last dim */
-	int64_t batch, qheads, heads, qlen, len, past, total, size, vsize;
-};
 
 static int64_t
 product(int64_t a, int64_t b)
@@ -74,11 +66,11 @@ check_ranks(const om_op_context *c)
 	return OM_OK;
 }
 
-static struct attention
-sizes_of(const om_op_context *c)
+struct om_attention
+om_attention_sizes(const om_op_context *c)
 {
 	const om_tensor *in = c->in;
-	struct attention a = {.batch = -1};
+	struct om_attention a = {.batch = -1};
 
 	for (uint32_t k = Q; k <= V; k++)
 		a.batch = either(a.batch, known_dim(&in[k], 0));
@@ -117,7 +109,7 @@ has_dims(const om_tensor *t, int rank, const int64_t *want)
 }
 
 static om_status
-check_sizes(const om_op_context *c, const struct attention *a)
+check_sizes(const om_op_context *c, const struct om_attention *a)
 {
 	const int rank = a->flat ? 3 : 4;
 	const int64_t heads[] = {a->qheads, a->heads, a->heads}, length[] = {a->qlen, a->len, a->len};
@@ -142,7 +134,7 @@ check_sizes(const om_op_context *c, const struct attention *a)
 }
 
 static om_status
-check_mask(const om_op_context *c, const struct attention *a)
+check_mask(const om_op_context *c, const struct om_attention *a)
 {
 	const int64_t full[] = {a->batch, a->qheads, a->qlen, a->total};
 
@@ -170,7 +162,7 @@ set_dim(om_shape *to, int k, int64_t n, const om_shape *from, int j)
 }
 
 static void
-infer_caches(om_op_context *c, const struct attention *a)
+infer_caches(om_op_context *c, const struct om_attention *a)
 {
 	for (uint32_t k = NEW_K; k <= SCORES; k++) {
 		om_shape *s = &c->out[k].shape;
@@ -192,7 +184,7 @@ attention_infer(om_op_context *c)
 	const om_shape *q = &c->in[Q].shape;
 
 	OM_TRY(check_ranks(c));
-	const struct attention a = sizes_of(c);
+	const struct om_attention a = om_attention_sizes(c);
 	c->out[Y].type = c->in[Q].type;
 	if (q->rank < 0 && c->in[K].shape.rank < 0 && c->in[V].shape.rank < 0)
 		return infer_caches(c, &a), OM_OK;
@@ -244,7 +236,7 @@ struct knobs {
 
 /* Keys that query `i` of batch `b` may attend to: [*low, *high). */
 static void
-window_of(const om_op_context *c, const struct attention *a, const struct knobs *o, int64_t b, int64_t i, int64_t *low, int64_t *high)
+window_of(const om_op_context *c, const struct om_attention *a, const struct knobs *o, int64_t b, int64_t i, int64_t *low, int64_t *high)
 {
 	const bool lengths = om_has_in(c, LENGTHS);
 	const int64_t length = lengths ? ((const int64_t *)c->in[LENGTHS].data)[b] : a->total;
@@ -317,7 +309,7 @@ write_row(const double *from, int64_t n, const om_tensor *t, int64_t at)
 
 /* The offset of row `i` of head `h`, in elements. */
 static int64_t
-row_at(const struct attention *a, int64_t b, int64_t heads, int64_t h, int64_t len, int64_t i, int64_t size)
+row_at(const struct om_attention *a, int64_t b, int64_t heads, int64_t h, int64_t len, int64_t i, int64_t size)
 {
 	return a->flat ? ((b * len + i) * heads + h) * size : ((b * heads + h) * len + i) * size;
 }
@@ -339,7 +331,7 @@ is_nothing(const om_op_context *c, uint32_t out)
 }
 
 static void
-make_caches(const om_op_context *c, const struct attention *a)
+make_caches(const om_op_context *c, const struct om_attention *a)
 {
 	for (uint32_t k = K; k <= V; k++) {
 		const int64_t size = k == K ? a->size : a->vsize;
@@ -359,7 +351,7 @@ make_caches(const om_op_context *c, const struct attention *a)
 
 /* Keys or values of a head, cached ones first. */
 static void
-gather_head(const om_op_context *c, const struct attention *a, uint32_t k, int64_t b, int64_t h, double *to)
+gather_head(const om_op_context *c, const struct om_attention *a, uint32_t k, int64_t b, int64_t h, double *to)
 {
 	const int64_t size = k == K ? a->size : a->vsize;
 	const om_tensor *past = &c->in[k + PAST_K - K], *new = &c->in[k];
@@ -378,7 +370,7 @@ struct pieces {
 };
 
 static uint64_t
-pieces_of(const struct attention *a, char *base, struct pieces *p)
+pieces_of(const struct om_attention *a, char *base, struct pieces *p)
 {
 	const int64_t count[] = {a->total * a->size, a->total * a->vsize, a->size, a->total, a->total, a->vsize};
 	double **piece[] = {&p->key, &p->value, &p->query, &p->score, &p->bias, &p->sum};
@@ -395,7 +387,7 @@ pieces_of(const struct attention *a, char *base, struct pieces *p)
 static uint64_t
 attention_scratch(const om_op_context *c)
 {
-	const struct attention a = sizes_of(c);
+	const struct om_attention a = om_attention_sizes(c);
 	struct pieces none;
 
 	return pieces_of(&a, NULL, &none);
@@ -438,7 +430,7 @@ put_scores(const om_op_context *c, const double *score, int64_t row, int64_t n)
 
 /* `row` counts queries over all heads; the result is stored at offset `to`. */
 static void
-attend(const om_op_context *c, const struct attention *a, const struct pieces *p, const struct knobs *o, int64_t row,
+attend(const om_op_context *c, const struct om_attention *a, const struct pieces *p, const struct knobs *o, int64_t row,
 	int64_t to)
 {
 	for (int64_t k = 0; k < a->total; k++) {
@@ -485,7 +477,7 @@ attention_check(const om_op_context *c)
 }
 
 struct prepared {
-	struct attention a;
+	struct om_attention a;
 	struct knobs o;
 };
 
@@ -495,7 +487,7 @@ attention_prepare(om_op_context *c, void **state)
 	const int64_t as = om_attr_int(c->op, "softmax_precision");
 	struct prepared *s = *state;
 
-	s->a = sizes_of(c);
+	s->a = om_attention_sizes(c);
 	s->o = (struct knobs){.cap = om_attr_float(c->op, "softcap"), .as = as ? (om_dtype)as : OM_FLOAT64,
 		.mode = om_attr_int(c->op, "qk_matmul_output_mode"),
 		.scale = om_attr_has(c->op, "scale") ? om_attr_float(c->op, "scale") : 1 / sqrt((double)s->a.size),
@@ -508,7 +500,7 @@ static om_status
 attention_cpu(om_op_context *c)
 {
 	const struct prepared *s = c->state;
-	const struct attention a = s->a;
+	const struct om_attention a = s->a;
 	const struct knobs o = s->o;
 	const struct mask m = mask_of(c);
 	const int64_t group = a.heads ? a.qheads / a.heads : 0;
@@ -546,7 +538,7 @@ attention_reuse(const om_op_context *c, uint32_t out, uint32_t in)
 static void
 attention_cost(const om_op_context *c, om_cost *cost)
 {
-	const struct attention a = sizes_of(c);
+	const struct om_attention a = om_attention_sizes(c);
 
 	cost->flops = 2.0 * (double)a.batch * (double)a.qheads * (double)a.qlen * (double)a.total
 		* (double)(a.size + a.vsize + 4);
@@ -554,18 +546,11 @@ attention_cost(const om_op_context *c, om_cost *cost)
 
 /* ---- RotaryEmbedding. ---- */
 
-enum { X, COS, SIN, PLACES };
-
-struct rotary {
-	int64_t batch, len, heads, size, turned, step;  /* step: row stride of the caches */
-	bool flat, interleaved;
-};
-
-static struct rotary
-rotary_of(const om_op_context *c)
+struct om_rotary
+om_rotary_sizes(const om_op_context *c)
 {
 	const om_shape *x = &c->in[X].shape;
-	struct rotary r = {.batch = x->dim[0], .flat = x->rank == 3,
+	struct om_rotary r = {.batch = x->dim[0], .flat = x->rank == 3,
 		.interleaved = om_attr_int(c->op, "interleaved") != 0};
 
 	r.heads = r.flat ? om_attr_int(c->op, "num_heads") : x->dim[1];
@@ -592,7 +577,7 @@ rotary_infer(om_op_context *c)
 		return om_wrong(c, "num_heads must divide the last dim of the input");
 	if (!om_shape_is_known(x))
 		return OM_OK;
-	const struct rotary r = rotary_of(c);
+	const struct om_rotary r = om_rotary_sizes(c);
 	if (r.turned < 0 || r.turned > r.size || r.turned % 2)
 		return om_wrong(c, "rotary_embedding_dim must be even and at most the head size");
 	for (uint32_t k = COS; k <= SIN; k++) {
@@ -610,7 +595,7 @@ rotary_infer(om_op_context *c)
 
 /* Both elements of a pair are read before either is written. */
 OM_INLINE void
-turn_as(om_dtype t, const om_op_context *c, const struct rotary *r, int64_t at, int64_t cache)
+turn_as(om_dtype t, const om_op_context *c, const struct om_rotary *r, int64_t at, int64_t cache)
 {
 	const int64_t half = r->turned / 2;
 	const bool interleaved = r->interleaved;
@@ -627,7 +612,7 @@ turn_as(om_dtype t, const om_op_context *c, const struct rotary *r, int64_t at, 
 }
 
 static void
-turn_row(const om_op_context *c, const struct rotary *r, int64_t at, int64_t cache)
+turn_row(const om_op_context *c, const struct om_rotary *r, int64_t at, int64_t cache)
 {
 	EACH_FLOAT(c->in[X].type, turn_as(T, c, r, at, cache), break)
 }
@@ -635,7 +620,7 @@ turn_row(const om_op_context *c, const struct rotary *r, int64_t at, int64_t cac
 static om_status
 rotary_prepare(om_op_context *c, void **state)
 {
-	*(struct rotary *)*state = rotary_of(c);
+	*(struct om_rotary *)*state = om_rotary_sizes(c);
 	if (!is_real(c->in[X].type))
 		return om_no_kernel(c, c->in[X].type);
 	if (c->in[COS].type != c->in[X].type || c->in[SIN].type != c->in[X].type)
@@ -648,7 +633,7 @@ rotary_prepare(om_op_context *c, void **state)
 static om_status
 rotary_cpu(om_op_context *c)
 {
-	const struct rotary r = *(const struct rotary *)c->state;
+	const struct om_rotary r = *(const struct om_rotary *)c->state;
 
 	for (int64_t b = 0; b < r.batch; b++)
 		for (int64_t i = 0; i < r.len; i++) {
@@ -777,7 +762,7 @@ static const om_attr_spec cache_attrs[] = {
 
 #define ATTENTION                                                              \
 	.name = "Attention", .brief = "scaled dot-product attention, multi-head", .min_in = 3, \
-	.min_out = 1, .max_out = 4, .attrs = attention_attrs, .infer = attention_infer, .inplace = attention_reuse, \
+	.min_out = 1, .max_out = 4, .attrs = attention_attrs, .infer = attention_infer, .slice = om_slice_attention, .inplace = attention_reuse, \
 	.cpu = attention_cpu, .scratch = attention_scratch, .cost = attention_cost, \
 	.input_types = {OF_FLOATS, LIKE(0), OF_FLOATS, OF_NUMBERS | OF(BOOL), LIKE(0), LIKE(2), OF(INT64)}
 
@@ -786,7 +771,7 @@ const om_opdef om_ops_attention[] = {
 	{ATTENTION, .since = 24, .max_in = 7},
 	{.name = "RotaryEmbedding", .brief = "rotary position embedding", .since = 23,
 	 .min_in = 3, .max_in = 4, .min_out = 1, .max_out = 1, .attrs = rotary_attrs,
-	 .infer = rotary_infer, .inplace = first_reuse, .cpu = rotary_cpu,
+	 .infer = rotary_infer, .slice = om_slice_rotary, .inplace = first_reuse, .cpu = rotary_cpu,
 	 .input_types = {OF_FLOATS, LIKE(0), LIKE(0), OF(INT64)}},
 	{.name = "TensorScatter", .brief = "key/value cache with new entries written along an axis", .since = 24,
 	 .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = cache_attrs,
@@ -798,7 +783,7 @@ const om_opdef om_ops_attention[] = {
 const om_kernel om_kernels_attention[] = {
 	{.name = "Attention", .state_bytes = sizeof(struct prepared), .prepare = attention_prepare,
 	 .workspace = attention_scratch, .run = attention_cpu},
-	{.name = "RotaryEmbedding", .state_bytes = sizeof(struct rotary), .prepare = rotary_prepare, .run = rotary_cpu},
+	{.name = "RotaryEmbedding", .state_bytes = sizeof(struct om_rotary), .prepare = rotary_prepare, .run = rotary_cpu},
 	{.name = "TensorScatter", .state_bytes = sizeof(struct cache), .prepare = cache_prepare, .run = cache_cpu},
 	{0}
 };

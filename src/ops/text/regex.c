@@ -11,6 +11,7 @@
 
 #include "ir/query.h"
 #include "ops/family.h"
+#include "opdef/slice.h"
 
 enum { MOST_REPEATS = 1000, MOST_CODE = 100000, MOST_DEPTH = 200, MOST_TEXT = 10000, END = -1 };
 
@@ -665,7 +666,7 @@ static const om_attr_spec match_attrs[] = {{"pattern", OM_ATTR_STRING}, {0}};
 
 const om_opdef om_ops_regex[] = {
 	{.name = "RegexFullMatch", .brief = "whether a string fully matches a regular expression", .since = 20,
-	 .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = match_attrs, .infer = match_infer,
+	 .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = match_attrs, .infer = match_infer, .slice = om_slice_first,
 	 .cpu = match_cpu,
 	 .input_types = {OF(STRING)}},
 	{0}

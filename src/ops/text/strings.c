@@ -7,6 +7,7 @@
 #include "base/shape.h"
 #include "ir/query.h"
 #include "ops/family.h"
+#include "opdef/slice.h"
 #include "opdef/op_context.h"
 #include "ops/tensor/index.h"
 #include "opdef/numbers.h"
@@ -559,7 +560,7 @@ static const om_attr_spec tfidf_attrs[] = {
 
 const om_opdef om_ops_strings[] = {
 	{.name = "StringConcat", .brief = "element-wise concatenation of strings", .since = 20, .min_in = 2, .max_in = 2,
-	 .min_out = 1, .max_out = 1, .infer = join_infer, .cpu = join_cpu,
+	 .min_out = 1, .max_out = 1, .infer = join_infer, .slice = om_slice_pointwise, .cpu = join_cpu,
 	 .input_types = {OF(STRING), LIKE(0)}},
 	{.name = "StringSplit", .brief = "substrings between delimiters", .since = 20, .min_in = 1,
 	 .max_in = 1, .min_out = 2, .max_out = 2, .flags = OM_DATA_DEPENDENT_SHAPE, .attrs = split_attrs,
