@@ -235,3 +235,9 @@ om_slice_batch(const om_op_context *c, uint32_t out, om_slice *s)
 {
 	return s->out[out].axis == 0 && om_slice_first(c, out, s);
 }
+
+bool
+om_slice_rows(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	return c->in[0].shape.rank == 2 && om_slice_batch(c, out, s);
+}

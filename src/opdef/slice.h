@@ -78,6 +78,8 @@ bool om_slice_pointwise(const om_op_context *c, uint32_t out, om_slice *s);
 bool om_slice_first(const om_op_context *c, uint32_t out, om_slice *s);
 /* The same if the part is not along `axis`. */
 bool om_slice_beside(const om_op_context *c, uint32_t out, om_slice *s, int axis);
+/* The same along axis 0 of a matrix alone: rows of features. */
+bool om_slice_rows(const om_op_context *c, uint32_t out, om_slice *s);
 /* The same along axis 0 alone. */
 bool om_slice_batch(const om_op_context *c, uint32_t out, om_slice *s);
 

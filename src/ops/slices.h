@@ -14,6 +14,8 @@ bool om_partial_conv(const om_op_context *c, uint32_t in, om_slice *s);
 bool om_slice_conv_integer(const om_op_context *c, uint32_t out, om_slice *s);
 bool om_partial_conv_integer(const om_op_context *c, uint32_t in, om_slice *s);
 bool om_slice_conv_quantized(const om_op_context *c, uint32_t out, om_slice *s);
+/* FusedConv: as Conv. */
+bool om_slice_conv_fused(const om_op_context *c, uint32_t out, om_slice *s);
 /* ConvTranspose: as Conv. */
 bool om_slice_conv_transpose(const om_op_context *c, uint32_t out, om_slice *s);
 bool om_partial_conv_transpose(const om_op_context *c, uint32_t in, om_slice *s);
@@ -35,6 +37,13 @@ bool om_partial_matmul(const om_op_context *c, uint32_t in, om_slice *s);
 bool om_slice_matmul_integer(const om_op_context *c, uint32_t out, om_slice *s);
 bool om_partial_matmul_integer(const om_op_context *c, uint32_t in, om_slice *s);
 bool om_slice_matmul_quantized(const om_op_context *c, uint32_t out, om_slice *s);
+/* The parts of both operands of a product of matrices, inputs `ak` and `bk`. */
+void om_slice_operands(const om_op_context *c, om_slice *s, uint32_t ak, uint32_t bk);
+/* A scale or zero point: one for all, or a list with one for each of `n` positions of axis `axis` of the output; false for
+ * any other. */
+bool om_slice_each(const om_op_context *c, om_slice *s, uint32_t k, int axis, int64_t n);
+/* QGemm: rows, columns. */
+bool om_slice_gemm_quantized(const om_op_context *c, uint32_t out, om_slice *s);
 /* Gemm: rows, columns.  Partial: what is summed over. */
 bool om_slice_gemm(const om_op_context *c, uint32_t out, om_slice *s);
 bool om_partial_gemm(const om_op_context *c, uint32_t in, om_slice *s);
@@ -117,5 +126,41 @@ bool om_slice_mean_variance(const om_op_context *c, uint32_t out, om_slice *s);
 /* Einsum: all axes but those that one operand has twice.  Partial: what is summed over. */
 bool om_slice_einsum(const om_op_context *c, uint32_t out, om_slice *s);
 bool om_partial_einsum(const om_op_context *c, uint32_t in, om_slice *s);
+
+/* ---- Quantization (quant/quant.c). ---- */
+
+/* QuantizeLinear, DequantizeLinear: all axes; blocks with a surplus. */
+bool om_slice_linear(const om_op_context *c, uint32_t out, om_slice *s);
+
+/* ---- com.microsoft (contrib/contrib_slices.c). ---- */
+
+/* Normalizations of a sum: axes before the last. */
+bool om_slice_skip_norm(const om_op_context *c, uint32_t out, om_slice *s);
+/* EmbedLayerNormalization, Attention, MultiHeadAttention: samples; MultiHeadAttention: also queries. */
+bool om_slice_embed_norm(const om_op_context *c, uint32_t out, om_slice *s);
+bool om_slice_self_attention(const om_op_context *c, uint32_t out, om_slice *s);
+bool om_slice_multi_head(const om_op_context *c, uint32_t out, om_slice *s);
+/* RotaryEmbedding: samples, heads. */
+bool om_slice_rotary_contrib(const om_op_context *c, uint32_t out, om_slice *s);
+/* FusedMatMul: as MatMul. */
+bool om_slice_matmul_fused(const om_op_context *c, uint32_t out, om_slice *s);
+bool om_partial_matmul_fused(const om_op_context *c, uint32_t in, om_slice *s);
+/* MatMulNBits: rows; columns if zero points are not packed. */
+bool om_slice_matmul_nbits(const om_op_context *c, uint32_t out, om_slice *s);
+/* DynamicQuantizeMatMul: columns.  MatMulIntegerToFloat: as MatMul. */
+bool om_slice_matmul_dynamic(const om_op_context *c, uint32_t out, om_slice *s);
+bool om_slice_matmul_to_float(const om_op_context *c, uint32_t out, om_slice *s);
+/* Images with channels last: batches. */
+bool om_slice_images(const om_op_context *c, uint32_t out, om_slice *s);
+/* Operators on quantized tensors: as those on others. */
+bool om_slice_quantized_unary(const om_op_context *c, uint32_t out, om_slice *s);
+bool om_slice_quantized_binary(const om_op_context *c, uint32_t out, om_slice *s);
+bool om_slice_quantized_where(const om_op_context *c, uint32_t out, om_slice *s);
+bool om_slice_quantized_softmax(const om_op_context *c, uint32_t out, om_slice *s);
+bool om_slice_quantized_concat(const om_op_context *c, uint32_t out, om_slice *s);
+bool om_slice_quantized_global_pool(const om_op_context *c, uint32_t out, om_slice *s);
+bool om_slice_quantized_pool(const om_op_context *c, uint32_t out, om_slice *s);
+bool om_slice_quantized_conv(const om_op_context *c, uint32_t out, om_slice *s);
+bool om_slice_quantized_mean(const om_op_context *c, uint32_t out, om_slice *s);
 
 #endif

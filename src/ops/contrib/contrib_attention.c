@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "ops/family.h"
+#include "ops/slices.h"
 #include "ir/query.h"
 #include "opdef/numbers.h"
 #include "opdef/composite.h"
@@ -457,17 +458,17 @@ OM_COMPOSITE_COLUMNS(rotary)
 	 .min_out = 1, .max_out = outputs, .attrs = list, OM_COMPOSITE(made), __VA_ARGS__}
 
 const om_opdef om_ops_contrib_attention[] = {
-	CONTRIB("Attention", "self-attention with its input projection", 2, 7, 2, attention_attrs, attention,
+	CONTRIB("Attention", "self-attention with its input projection", 2, 7, 2, attention_attrs, attention, .slice = om_slice_self_attention,
 		.input_types = {OF_FLOATS, LIKE(0), LIKE(0), OF(INT32), LIKE(0), LIKE(0), LIKE(3)}),
 	CONTRIB("QAttention", "self-attention with a quantized input projection", 5, 9, 2, attention_attrs,
-		quantized_attention,
+		quantized_attention, .slice = om_slice_self_attention,
 		.input_types = {OF_BYTES, OF_BYTES, OF(FLOAT16) | OF(FLOAT32), LIKE(2), LIKE(2), OF(INT32),
 			LIKE(0), LIKE(1), LIKE(2)}),
 	CONTRIB("MultiHeadAttention", "scaled dot-product attention, multi-head", 1, 10, 4, multi_attrs,
-		multi_head,
+		multi_head, .slice = om_slice_multi_head,
 		.input_types = {OF_FLOATS, LIKE(0), LIKE(0), LIKE(0), OF(INT32), LIKE(0), LIKE(0), LIKE(0),
 			LIKE(4), LIKE(4)}),
-	CONTRIB("RotaryEmbedding", "rotary position embedding", 4, 4, 1, rotary_attrs, rotary,
+	CONTRIB("RotaryEmbedding", "rotary position embedding", 4, 4, 1, rotary_attrs, rotary, .slice = om_slice_rotary_contrib,
 		.input_types = {OF_FLOATS, OF(INT64), LIKE(0), LIKE(0)}),
 	{0}
 };

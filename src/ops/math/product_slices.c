@@ -26,8 +26,8 @@ batch_part(const om_op_context *c, om_slice *s, uint32_t k, int n, const om_part
 }
 
 /* A vector on the left has no row, one on the right no column. */
-static void
-matmul_part(const om_op_context *c, om_slice *s, uint32_t ak, uint32_t bk)
+void
+om_slice_operands(const om_op_context *c, om_slice *s, uint32_t ak, uint32_t bk)
 {
 	const om_shape *a = &c->in[ak].shape, *b = &c->in[bk].shape;
 	const int n = c->out[0].shape.rank - (a->rank > 1) - (b->rank > 1);
@@ -61,7 +61,7 @@ bool
 om_slice_matmul(const om_op_context *c, uint32_t out, om_slice *s)
 {
 	(void)out;
-	matmul_part(c, s, 0, 1);
+	om_slice_operands(c, s, 0, 1);
 	return true;
 }
 
@@ -73,9 +73,8 @@ om_partial_matmul(const om_op_context *c, uint32_t in, om_slice *s)
 
 /* ---- Products of quantized matrices. ---- */
 
-/* A scale or zero point: one for all, or a list with one for each of `n` rows or columns, those of axis `axis`. */
-static bool
-list_part(const om_op_context *c, om_slice *s, uint32_t k, int axis, int64_t n)
+bool
+om_slice_each(const om_op_context *c, om_slice *s, uint32_t k, int axis, int64_t n)
 {
 	if (!om_has_in(c, k) || om_shape_count(&c->in[k].shape) == 1)
 		return true;
@@ -106,8 +105,8 @@ om_slice_matmul_integer(const om_op_context *c, uint32_t out, om_slice *s)
 
 	(void)out;
 	matrix_axes(c, 0, 1, &rows, &columns);
-	matmul_part(c, s, 0, 1);
-	return list_part(c, s, 2, rows, dim_of(c, rows)) && list_part(c, s, 3, columns, dim_of(c, columns));
+	om_slice_operands(c, s, 0, 1);
+	return om_slice_each(c, s, 2, rows, dim_of(c, rows)) && om_slice_each(c, s, 3, columns, dim_of(c, columns));
 }
 
 /* Zero points are subtracted from each element, so that every contribution needs them. */
@@ -127,11 +126,11 @@ om_slice_matmul_quantized(const om_op_context *c, uint32_t out, om_slice *s)
 
 	(void)out;
 	matrix_axes(c, 0, 3, &rows, &columns);
-	matmul_part(c, s, 0, 3);
+	om_slice_operands(c, s, 0, 3);
 	for (int k = 0; k < 4; k++)
-		ok &= list_part(c, s, left[k], rows, dim_of(c, rows));
+		ok &= om_slice_each(c, s, left[k], rows, dim_of(c, rows));
 	for (int k = 0; k < 2; k++)
-		ok &= list_part(c, s, right[k], columns, dim_of(c, columns));
+		ok &= om_slice_each(c, s, right[k], columns, dim_of(c, columns));
 	return ok;
 }
 
@@ -181,6 +180,24 @@ static int
 is_transposed(const om_op_context *c, const char *attr)
 {
 	return om_attr_int(c->op, attr) != 0;
+}
+
+/* Columns are those of the right operand, which is quantized with one scale and zero point, or with those of its columns;
+ * rows are those of the left one. */
+bool
+om_slice_gemm_quantized(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	const om_part *p = &s->out[out];
+	const int64_t columns = c->out[0].shape.dim[1];
+
+	if (p->axis == 0)
+		s->in[0] = om_part_along(p, is_transposed(c, "transA"));
+	else
+		s->in[3] = om_part_along(p, !is_transposed(c, "transB"));
+	if (om_has_in(c, 6))
+		om_slice_align(c, out, s, 6);
+	return om_slice_each(c, s, 1, -1, 1) && om_slice_each(c, s, 2, -1, 1) && om_slice_each(c, s, 4, 1, columns)
+	    && om_slice_each(c, s, 5, 1, columns) && om_slice_each(c, s, 7, -1, 1) && om_slice_each(c, s, 8, -1, 1);
 }
 
 bool

@@ -9,6 +9,7 @@
 #include "opdef/op_context.h"
 #include "opdef/columns.h"
 #include "ops/family.h"
+#include "opdef/slice.h"
 #include "opdef/kernel_call.h"
 #include "opdef/numbers.h"
 
@@ -281,6 +282,19 @@ dft_cost(const om_op_context *c, om_cost *cost)
 	cost->flops = 5 * n * log2(n + 2);
 }
 
+/* The axes that are not transformed, but that of real and imaginary parts. */
+static bool
+dft_slice(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	struct dft_attrs attrs;
+	bool known;
+	int axis;
+
+	om_attr_fields(c->op, dft_fields, &attrs);
+	return dft_axis(c, &attrs, c->in[0].shape.rank, &axis, &known) == OM_OK && known
+	    && s->out[out].axis < c->in[0].shape.rank - 1 && om_slice_beside(c, out, s, axis);
+}
+
 /* ---- STFT. ---- */
 
 enum { SIGNAL, STEP, WINDOW, LENGTH };
@@ -330,6 +344,23 @@ frames_of(const om_op_context *c, const struct stft_attrs *attrs, struct frames 
 	if (f->length >= 0 && f->step > 0 && signal >= 0)
 		f->count = signal < f->length ? 0 : (signal - f->length) / f->step + 1;
 	return OM_OK;
+}
+
+/* Signals, and frames: those of a part begin a number of steps later. */
+static bool
+stft_slice(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	const om_part *p = &s->out[out];
+	struct stft_attrs attrs;
+	struct frames f;
+
+	if (p->axis == 0)
+		return om_slice_first(c, out, s);
+	om_attr_fields(c->op, stft_fields, &attrs);
+	if (p->axis != 1 || frames_of(c, &attrs, &f) != OM_OK || f.step < 1 || f.length < 1)
+		return false;
+	s->in[SIGNAL] = om_part_of(1, p->lo * f.step, (p->hi - 1) * f.step + f.length);
+	return om_has_in(c, WINDOW) || om_has_in(c, LENGTH);
 }
 
 static om_status
@@ -586,15 +617,15 @@ static const om_attr_spec mel_attrs[] = {{"output_datatype", OM_ATTR_INT, .i = O
 const om_opdef om_ops_signal[] = {
 	{.name = "DFT", .brief = "discrete Fourier transform along an axis", .since = 17, .until = 19,
 	 .min_in = 1, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = dft17_attrs,
-	 .infer = dft_infer, .cpu = dft_cpu, .cost = dft_cost,
+	 .infer = dft_infer, .slice = dft_slice, .cpu = dft_cpu, .cost = dft_cost,
 	 .input_types = {OF_FLOATS, OF_INDICES}},
 	{.name = "DFT", .brief = "discrete Fourier transform along an axis", .since = 20,
 	 .min_in = 1, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = dft_attrs,
-	 .infer = dft_infer, .cpu = dft_cpu, .cost = dft_cost,
+	 .infer = dft_infer, .slice = dft_slice, .cpu = dft_cpu, .cost = dft_cost,
 	 .input_types = {OF_FLOATS, OF_INDICES, OF(INT64)}},
 	{.name = "STFT", .brief = "short-time Fourier transform", .since = 17,
 	 .min_in = 2, .max_in = 4, .min_out = 1, .max_out = 1, .attrs = stft_attrs,
-	 .infer = stft_infer, .cpu = stft_cpu, .cost = dft_cost,
+	 .infer = stft_infer, .slice = stft_slice, .cpu = stft_cpu, .cost = dft_cost,
 	 .input_types = {OF_FLOATS, OF_INDICES, LIKE(0), LIKE(1)}},
 	WINDOW_ROW("HannWindow", "Hann window", hann_cpu),
 	WINDOW_ROW("HammingWindow", "Hamming window", hamming_cpu),

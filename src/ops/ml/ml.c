@@ -6,6 +6,7 @@
 #include "base/shape.h"
 #include "ir/query.h"
 #include "ops/family.h"
+#include "opdef/slice.h"
 #include "ops/tensor/index.h"
 #include "opdef/numbers.h"
 #include "ops/ml/ml_post_transform.h"
@@ -304,14 +305,14 @@ static const om_attr_spec binary_attrs[] = {{"threshold", OM_ATTR_FLOAT}, {0}};
 const om_opdef om_ops_ml[] = {
 	{ML, .name = "CategoryMapper", .brief =
 		"maps strings to integers, or integers to strings", .since = 1, .min_in = 1,
-	 .max_in = 1, .attrs = category_attrs, .infer = pairs_infer, .cpu = label_cpu,
+	 .max_in = 1, .attrs = category_attrs, .infer = pairs_infer, .slice = om_slice_first, .cpu = label_cpu,
 	 .input_types = {OF(INT64) | OF(STRING)}},
 	{ML, .name = "LabelEncoder", .brief =
 		"maps strings to indices, or indices to strings", .since = 1, .until = 1,
-	 .min_in = 1, .max_in = 1, .attrs = classes_attrs, .infer = pairs_infer, .cpu = label_cpu,
+	 .min_in = 1, .max_in = 1, .attrs = classes_attrs, .infer = pairs_infer, .slice = om_slice_first, .cpu = label_cpu,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS | OF(INT16) | OF(STRING)}},
 	{ML, .name = "LabelEncoder", .brief = "maps keys to values", .since = 2, .min_in = 1, .max_in = 1,
-	 .attrs = label_attrs, .infer = label_infer, .cpu = label_cpu,
+	 .attrs = label_attrs, .infer = label_infer, .slice = om_slice_first, .cpu = label_cpu,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS | OF(INT16) | OF(STRING)}},
 	{ML, .name = "ArrayFeatureExtractor", .brief = "selected columns", .since = 1, .min_in = 2,
 	 .max_in = 2, .infer = extract_infer, .cpu = extract_cpu,

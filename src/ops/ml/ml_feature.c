@@ -7,6 +7,7 @@
 #include "base/shape.h"
 #include "ir/query.h"
 #include "ops/family.h"
+#include "opdef/slice.h"
 #include "opdef/numbers.h"
 #include "opdef/op_context.h"
 #include "ops/ml/ml_post_transform.h"
@@ -349,13 +350,13 @@ static const om_attr_spec hot_attrs[] = {
 const om_opdef om_ops_ml_feature[] = {
 	{ML, .name = "Scaler", .brief =
 		"features with offset and scale applied", .max_in = 1, .attrs = scaler_attrs,
-	 .infer = float_infer, .inplace = float_reuse, .cpu = scaler_cpu,
+	 .infer = float_infer, .slice = om_slice_rows, .inplace = float_reuse, .cpu = scaler_cpu,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS}},
 	{ML, .name = "Normalizer", .brief = "rows of features, divided by their norm", .max_in = 1, .attrs = norm_attrs,
-	 .infer = float_infer, .inplace = float_reuse, .cpu = norm_cpu,
+	 .infer = float_infer, .slice = om_slice_rows, .inplace = float_reuse, .cpu = norm_cpu,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS}},
 	{ML, .name = "Imputer", .brief = "replaces one value by others", .max_in = 1, .attrs = impute_attrs,
-	 .infer = om_infer_same, .inplace = om_inplace_first, .cpu = impute_cpu,
+	 .infer = om_infer_same, .slice = om_slice_rows, .inplace = om_inplace_first, .cpu = impute_cpu,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS}},
 	{ML, .name = "OneHotEncoder", .brief = "one-hot encoding of categories", .max_in = 1, .attrs = hot_attrs,
 	 .infer = hot_infer, .cpu = hot_cpu,

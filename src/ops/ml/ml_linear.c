@@ -6,6 +6,7 @@
 #include "base/shape.h"
 #include "ir/query.h"
 #include "ops/family.h"
+#include "opdef/slice.h"
 #include "opdef/numbers.h"
 #include "ops/ml/ml_post_transform.h"
 
@@ -581,16 +582,16 @@ static const om_attr_spec svc_attrs[] = {
 const om_opdef om_ops_ml_linear[] = {
 	{ML, .name = "LinearRegressor", .brief = "linear regressor", .min_out = 1, .max_out = 1,
 	 .attrs = regress_attrs,
-	 .infer = regress_infer, .cpu = regress_cpu, .cost = linear_cost,
+	 .infer = regress_infer, .slice = om_slice_rows, .cpu = regress_cpu, .cost = linear_cost,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS}},
 	{ML, .name = "LinearClassifier", .brief = "linear classifier", .min_out = 2,
-	 .max_out = 2, .attrs = classify_attrs, .infer = classify_infer, .cpu = classify_cpu, .cost = linear_cost,
+	 .max_out = 2, .attrs = classify_attrs, .infer = classify_infer, .slice = om_slice_rows, .cpu = classify_cpu, .cost = linear_cost,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS}},
 	{ML, .name = "SVMRegressor", .brief = "support vector regressor", .min_out = 1, .max_out = 1,
-	 .attrs = svr_attrs, .infer = svr_infer, .cpu = svr_cpu, .cost = svm_cost,
+	 .attrs = svr_attrs, .infer = svr_infer, .slice = om_slice_rows, .cpu = svr_cpu, .cost = svm_cost,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS}},
 	{ML, .name = "SVMClassifier", .brief = "support vector classifier", .min_out = 2, .max_out = 2,
-	 .attrs = svc_attrs, .infer = svc_infer, .cpu = svc_cpu, .cost = svm_cost,
+	 .attrs = svc_attrs, .infer = svc_infer, .slice = om_slice_rows, .cpu = svc_cpu, .cost = svm_cost,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS}},
 	{0}
 };

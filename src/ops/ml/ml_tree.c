@@ -12,6 +12,7 @@
 #include "base/shape.h"
 #include "ir/query.h"
 #include "ops/family.h"
+#include "opdef/slice.h"
 #include "opdef/numbers.h"
 #include "ops/ml/ml_post_transform.h"
 
@@ -674,9 +675,9 @@ static const om_attr_spec trees_attrs[] = {
 
 #define ML .domain = "ai.onnx.ml", .min_in = 1, .max_in = 1, .cost = tree_cost
 #define CLASSIFY ML, .name = "TreeEnsembleClassifier", .brief = "tree ensemble classifier", .min_out = 2, \
-	.max_out = 2, .infer = classify_infer, .cpu = classify_cpu, \
+	.max_out = 2, .infer = classify_infer, .slice = om_slice_rows, .cpu = classify_cpu, \
 	.input_types = {OF_INDICES | OF_WIDE_FLOATS}
-#define REGRESS ML, .min_out = 1, .max_out = 1, .infer = regress_infer, .cpu = regress_cpu
+#define REGRESS ML, .min_out = 1, .max_out = 1, .infer = regress_infer, .slice = om_slice_rows, .cpu = regress_cpu
 
 /* Deprecated by the standard in version 5, but still written by exporters. */
 const om_opdef om_ops_ml_tree[] = {

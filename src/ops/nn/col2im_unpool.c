@@ -6,6 +6,7 @@
 #include "base/shape.h"
 #include "ir/query.h"
 #include "ops/family.h"
+#include "opdef/slice.h"
 #include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
 #include "ops/tensor/index.h"
@@ -311,6 +312,17 @@ fold_cpu(om_op_context *c)
 
 /* ---- The table. ---- */
 
+/* Images and channels, each of which is a column of blocks. */
+static bool
+fold_slice(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	const om_part *p = &s->out[out];
+	const int64_t each = c->out[0].shape.dim[1] ? c->in[0].shape.dim[1] / c->out[0].shape.dim[1] : 0;
+
+	s->in[0] = p->axis == 0 ? *p : om_part_of(1, p->lo * each, p->hi * each);
+	return p->axis < 2;
+}
+
 static const om_attr_spec unpool_attrs[] = {
 	{"kernel_shape", OM_ATTR_INTS, .required = true},
 	{"pads", OM_ATTR_INTS},
@@ -333,7 +345,7 @@ const om_opdef om_ops_col2im_unpool[] = {
 	 .input_types = {OF_FLOATS, OF(INT64), LIKE(1)}},
 	{.name = "Col2Im", .brief = "scatter-add of columns into an image", .since = 18,
 	 .min_in = 3, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = fold_attrs,
-	 .infer = fold_infer, .cpu = fold_cpu,
+	 .infer = fold_infer, .slice = fold_slice, .cpu = fold_cpu,
 	 .input_types = {OF_COMMON & ~OF(STRING), OF(INT64), OF(INT64)}},
 	{0}
 };

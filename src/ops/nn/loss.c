@@ -6,6 +6,7 @@
 #include "base/shape.h"
 #include "ir/query.h"
 #include "ops/family.h"
+#include "opdef/slice.h"
 #include "opdef/op_context.h"
 #include "ops/tensor/index.h"
 #include "opdef/numbers.h"
@@ -61,6 +62,35 @@ loss_infer(om_op_context *c)
 		c->out[1].shape = *x;
 	}
 	return OM_OK;
+}
+
+/* Along any axis but that of the classes, which the output does not have. */
+static bool
+loss_slice(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	const om_part p = s->out[out];
+	const om_part image = om_part_along(&p, p.axis + (p.axis > 0));
+
+	if (out != 0)
+		return false;
+	s->in[X] = image;
+	s->in[TARGET] = p;
+	if (om_has_out(c, 1))
+		s->out[1] = image;
+	return true;
+}
+
+/* Losses that are added. */
+static bool
+loss_partial(const om_op_context *c, uint32_t in, om_slice *s)
+{
+	const om_part p = s->in[in];
+
+	if (!om_attr_is(c->op, "reduction", "sum") || om_has_out(c, 1) || in > TARGET || (in == X && p.axis == 1))
+		return false;
+	s->in[X] = om_part_along(&p, in == X || p.axis == 0 ? p.axis : p.axis + 1);
+	s->in[TARGET] = om_part_along(&p, in == X && p.axis > 0 ? p.axis - 1 : p.axis);
+	return true;
 }
 
 /* The log-probability of `class` at position `i` of the inner axes. */
@@ -193,11 +223,11 @@ static const om_attr_spec loss_attrs[] = {
 const om_opdef om_ops_loss[] = {
 	{.name = "NegativeLogLikelihoodLoss", .brief = "negative log-likelihood loss", .since = 12,
 	 .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = loss_attrs,
-	 .infer = loss_infer, .cpu = likelihood_cpu,
+	 .infer = loss_infer, .slice = loss_slice, .partial = loss_partial, .cpu = likelihood_cpu,
 	 .input_types = {OF_FLOATS, OF_INDICES, LIKE(0)}},
 	{.name = "SoftmaxCrossEntropyLoss", .brief = "softmax followed by cross entropy",
 	 .since = 12, .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 2, .attrs = loss_attrs,
-	 .infer = loss_infer, .cpu = entropy_cpu, .cost = entropy_cost,
+	 .infer = loss_infer, .slice = loss_slice, .partial = loss_partial, .cpu = entropy_cpu, .cost = entropy_cost,
 	 .input_types = {OF_FLOATS, OF_INDICES, LIKE(0)}},
 	{0}
 };

@@ -13,6 +13,7 @@
 #include "opdef/op_context.h"
 #include "opdef/columns.h"
 #include "ops/family.h"
+#include "opdef/slice.h"
 #include "opdef/numbers.h"
 #include "opdef/geometry/rnn.h"
 
@@ -246,6 +247,26 @@ rnn_cost(const om_op_context *c, om_cost *cost)
 		* (double)(l.width + l.hidden);
 }
 
+/* Sequences of a batch. */
+static bool
+rnn_slice(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	const bool first = om_attr_int(c->op, "layout") != 0;
+	const om_part p = s->out[out];
+
+	if (p.axis != (first ? 0 : out == 0 ? 2 : 1))
+		return false;
+	s->in[X] = om_part_along(&p, !first);
+	if (om_has_in(c, LENGTHS))
+		s->in[LENGTHS] = om_part_along(&p, 0);
+	for (uint32_t k = INITIAL_H; k <= INITIAL_C; k++)
+		if (om_has_in(c, k))
+			s->in[k] = om_part_along(&p, !first);
+	for (uint32_t k = 0; k < c->op->nout; k++)
+		s->out[k] = om_part_along(&p, first ? 0 : k == 0 ? 2 : 1);
+	return true;
+}
+
 #define RNN_ATTRS                                                              \
 	{"activation_alpha", OM_ATTR_FLOATS},                                  \
 	{"activation_beta", OM_ATTR_FLOATS},                                   \
@@ -262,7 +283,7 @@ static const om_attr_spec lstm_attrs[] = {RNN_ATTRS, {"input_forget", OM_ATTR_IN
 
 #define LAYER(called, text, from, to, inputs, outputs, list)                   \
 	{.name = called, .brief = text, .since = from, .until = to, .min_in = 3, .max_in = inputs, \
-	 .min_out = 0, .max_out = outputs, .attrs = list, .infer = rnn_infer, .cpu = rnn_cpu, \
+	 .min_out = 0, .max_out = outputs, .attrs = list, .infer = rnn_infer, .slice = rnn_slice, .cpu = rnn_cpu, \
 	 .scratch = rnn_scratch, .cost = rnn_cost, \
 	 .input_types = {OF_FLOATS, LIKE(0), LIKE(0), LIKE(0), OF(INT32), LIKE(0), LIKE(0), LIKE(0)}}
 

@@ -143,6 +143,19 @@ om_slice_conv_integer(const om_op_context *c, uint32_t out, om_slice *s)
 	return conv_part(c, s, &integers);
 }
 
+/* What is added to the output has its part, with the surplus. */
+bool
+om_slice_conv_fused(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	const om_part *p = &s->out[out];
+
+	if (!conv_part(c, s, &plain))
+		return false;
+	if (om_has_in(c, 3))
+		s->in[3] = om_part_of(p->axis, p->lo - s->before, p->hi + s->after);
+	return true;
+}
+
 /* Zero points stay: each element of the sum has its own. */
 bool
 om_partial_conv_integer(const om_op_context *c, uint32_t in, om_slice *s)

@@ -559,8 +559,8 @@ block_part(const om_op_context *c, uint32_t out, om_slice *s, int64_t block)
 }
 
 /* Scales and zero points: one for all, one for each position of an axis, or one for each block. */
-static bool
-linear_slice(const om_op_context *c, uint32_t out, om_slice *s)
+bool
+om_slice_linear(const om_op_context *c, uint32_t out, om_slice *s)
 {
 	const int64_t block = om_attr_int(c->op, "block_size");
 	int axis;
@@ -582,12 +582,12 @@ linear_slice(const om_op_context *c, uint32_t out, om_slice *s)
 const om_opdef om_ops_quant[] = {
 	{.name = "QuantizeLinear", .brief = "quantization by scale and zero point", .since = 10,
 	 .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = linear_attrs,
-	 .infer = quantize_infer, .slice = linear_slice, .cpu = quantize_cpu,
+	 .infer = quantize_infer, .slice = om_slice_linear, .cpu = quantize_cpu,
 	 .input_types = {OF(BFLOAT16) | OF(FLOAT16) | OF(FLOAT32) | OF(INT32),
 	    OF(BFLOAT16) | OF(FLOAT16) | OF(FLOAT32) | OF(FLOAT8E8M0) | OF(INT32), OF_PACKED | OF_FLOAT8S | OF_FLOAT6S | OF_BYTES | OF(INT16) | OF(UINT16)}},
 	{.name = "DequantizeLinear", .brief = "dequantization by scale and zero point", .since = 10,
 	 .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = linear_attrs,
-	 .infer = dequantize_infer, .slice = linear_slice, .cpu = dequantize_cpu,
+	 .infer = dequantize_infer, .slice = om_slice_linear, .cpu = dequantize_cpu,
 	 .input_types = {OF_PACKED | OF_FLOAT8S | OF_FLOAT6S | OF_BYTES | OF(INT16) | OF(INT32) | OF(UINT16), OF(BFLOAT16) | OF(FLOAT16) | OF(FLOAT32) | OF(FLOAT8E8M0), LIKE(0)}},
 	{.name = "DynamicQuantizeLinear", .brief = "quantization to uint8, with computed scale and zero point",
 	 .since = 11, .min_in = 1, .max_in = 1, .min_out = 3, .max_out = 3,

@@ -571,7 +571,7 @@ const om_opdef om_ops_strings[] = {
 	 .infer = normal_infer, .cpu = normal_cpu, .cost = normal_cost,
 	 .input_types = {OF(STRING)}},
 	{.name = "TfIdfVectorizer", .brief = "counts of n-grams, weighted", .since = 9, .min_in = 1,
-	 .max_in = 1, .min_out = 1, .max_out = 1, .attrs = tfidf_attrs, .infer = tfidf_infer, .cpu = tfidf_cpu,
+	 .max_in = 1, .min_out = 1, .max_out = 1, .attrs = tfidf_attrs, .infer = tfidf_infer, .slice = om_slice_rows, .cpu = tfidf_cpu,
 	 .cost = tfidf_cost,
 	 .input_types = {OF_INDICES | OF(STRING)}},
 	{0}
