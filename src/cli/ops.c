@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "onnxmem/autodiff.h"
+#include "onnxmem/slice.h"
 
 static const char *
 domain_of(const om_opdef *r)
@@ -65,6 +66,13 @@ runs(const om_opdef *r)
 	return r->cpu || r->control != OM_PLAIN ? "yes" : "-";
 }
 
+/* Is the operator computed in parts, and are sums added in parts? */
+static const char *
+parts(const om_opdef *r)
+{
+	return om_opdef_has_partial(r) ? "sums" : om_opdef_has_slice(r) ? "yes" : "-";
+}
+
 /* Does the operator have a gradient? */
 static const char *
 gradient(om_prog *p, const om_opdef *r, const char *none)
@@ -82,13 +90,13 @@ list(om_cli *c)
 	const om_opdef **all = rows(c, NULL, &n);
 	om_prog *gradients = om_prog_new();   /* has those of the library */
 
-	printf("%-26s %-12s %-8s %-6s %-6s %-4s %-8s %-4s %-4s %s\n", "operator", "domain", "versions",
-		"inputs", "out", "view", "in-place", "run", "grad", "description");
+	printf("%-26s %-12s %-8s %-6s %-6s %-4s %-8s %-5s %-4s %-4s %s\n", "operator", "domain", "versions",
+		"inputs", "out", "view", "in-place", "parts", "run", "grad", "description");
 	for (size_t k = 0; k < n; k++) {
 		const om_opdef *r = all[k];
-		om_cli_line(c, width, "%-26s %-12s %-8s %-6s %-6s %-4s %-8s %-4s %-4s %s", r->name, domain_of(r),
+		om_cli_line(c, width, "%-26s %-12s %-8s %-6s %-6s %-4s %-8s %-5s %-4s %-4s %s", r->name, domain_of(r),
 			versions(c, r), arity(c, r->min_in, r->max_in), arity(c, r->min_out, r->max_out),
-			r->view ? "yes" : "-", r->inplace ? "yes" : "-", runs(r), gradient(gradients, r, "-"), r->brief ? r->brief : "");
+			r->view ? "yes" : "-", r->inplace ? "yes" : "-", parts(r), runs(r), gradient(gradients, r, "-"), r->brief ? r->brief : "");
 	}
 	om_prog_free(gradients);
 }
@@ -154,6 +162,9 @@ show(om_cli *c, om_prog *gradients, const om_opdef *r)
 	printf("  view %s, in place %s, kernel %s, scratch %s, gradient %s\n", r->view ? "if the bytes stay unchanged" : "never",
 		r->inplace ? "if its kernel allows it" : "never", runs(r), r->scratch ? "yes" : "none",
 		gradient(gradients, r, "none"));
+	if (om_opdef_has_slice(r))
+		printf("  a part of the output is computed from parts of the inputs%s\n",
+			om_opdef_has_partial(r) ? ", and sums from parts of what is summed over" : "");
 	if (r->subbuffer)
 		printf("  inputs may be computed at their final offset in the output\n");
 	show_flags(r->flags);

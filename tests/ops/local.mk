@@ -23,3 +23,7 @@ tests/ops/example-code.h: $(srcdir)/CONTRIBUTING.md $(srcdir)/tests/ops/blocks.a
 	$(AM_V_GEN)$(MKDIR_P) tests/ops && $(AWK) -v want=1 -f $(srcdir)/tests/ops/blocks.awk $(srcdir)/CONTRIBUTING.md >$@
 tests/ops/example-row.h: $(srcdir)/CONTRIBUTING.md $(srcdir)/tests/ops/blocks.awk
 	$(AM_V_GEN)$(MKDIR_P) tests/ops && $(AWK) -v want=2 -f $(srcdir)/tests/ops/blocks.awk $(srcdir)/CONTRIBUTING.md >$@
+
+# What docs/parts.md says about them.
+TESTS += tests/ops/parts.test
+EXTRA_DIST += %D%/parts.awk %D%/parts.test %D%/parts.tsv

@@ -315,7 +315,7 @@ const om_opdef om_ops_ml[] = {
 	 .attrs = label_attrs, .infer = label_infer, .slice = om_slice_first, .cpu = label_cpu,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS | OF(INT16) | OF(STRING)}},
 	{ML, .name = "ArrayFeatureExtractor", .brief = "selected columns", .since = 1, .min_in = 2,
-	 .max_in = 2, .infer = extract_infer, .cpu = extract_cpu,
+	 .max_in = 2, .infer = extract_infer, .slice = om_slice_rows, .cpu = extract_cpu,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS | OF(STRING), OF(INT64)}},
 	{ML, .name = "Binarizer", .brief = "1 above a threshold, 0 otherwise", .since = 1, .min_in = 1,
 	 .max_in = 1, .flags = OM_POINTWISE, .attrs = binary_attrs, .infer = om_infer_same, .inplace = om_inplace_first,

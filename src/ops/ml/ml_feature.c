@@ -266,6 +266,13 @@ hot_cpu(om_op_context *c)
 	return OM_OK;
 }
 
+/* The categories are a new last axis. */
+static bool
+hot_slice(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	return s->out[out].axis < c->in[0].shape.rank && om_slice_first(c, out, s);
+}
+
 /* ---- FeatureVectorizer. ---- */
 
 static om_status
@@ -347,6 +354,18 @@ static const om_attr_spec hot_attrs[] = {
 
 #define ML .domain = "ai.onnx.ml", .since = 1, .min_in = 1, .min_out = 1, .max_out = 1
 
+/* Rows of all matrices. */
+static bool
+join_slice(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	for (uint32_t k = 0; k < c->op->nin; k++) {
+		s->in[k] = s->out[out];
+		if (c->in[k].shape.rank != 2 || s->out[out].axis != 0)
+			return false;
+	}
+	return true;
+}
+
 const om_opdef om_ops_ml_feature[] = {
 	{ML, .name = "Scaler", .brief =
 		"features with offset and scale applied", .max_in = 1, .attrs = scaler_attrs,
@@ -359,11 +378,11 @@ const om_opdef om_ops_ml_feature[] = {
 	 .infer = om_infer_same, .slice = om_slice_rows, .inplace = om_inplace_first, .cpu = impute_cpu,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS}},
 	{ML, .name = "OneHotEncoder", .brief = "one-hot encoding of categories", .max_in = 1, .attrs = hot_attrs,
-	 .infer = hot_infer, .cpu = hot_cpu,
+	 .infer = hot_infer, .slice = hot_slice, .cpu = hot_cpu,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS | OF(STRING)}},
 	{ML, .name = "FeatureVectorizer", .brief =
 		"concatenation of the features of all inputs", .max_in = OM_VARIADIC,
-	 .attrs = join_attrs, .infer = join_infer, .cpu = join_cpu,
+	 .attrs = join_attrs, .infer = join_infer, .slice = join_slice, .cpu = join_cpu,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS}},
 	{0}
 };

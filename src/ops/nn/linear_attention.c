@@ -12,6 +12,7 @@
 #include "base/shape.h"
 #include "ir/query.h"
 #include "ops/family.h"
+#include "opdef/slice.h"
 #include "opdef/numbers.h"
 #include "opdef/op_context.h"
 
@@ -106,6 +107,24 @@ causal_infer(om_op_context *c)
 		for (int d = 0; d < 2; d++)
 			c->out[1].shape.sym[d] = past[d] < 0 ? c->in[INPUT].shape.sym[d] : NULL;
 	return OM_OK;
+}
+
+/* Samples, and channels. */
+static bool
+causal_slice(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	const om_part p = s->out[out];
+
+	s->in[INPUT] = p;
+	if (p.axis == 1)
+		s->in[WEIGHT] = om_part_along(&p, 0);
+	if (p.axis == 1 && om_has_in(c, BIAS))
+		s->in[BIAS] = om_part_along(&p, 0);
+	if (om_has_in(c, PAST))
+		s->in[PAST] = p;
+	for (uint32_t k = 0; k < c->op->nout; k++)
+		s->out[k] = p;
+	return p.axis < 2;
 }
 
 static uint64_t
@@ -283,6 +302,20 @@ linear_infer(om_op_context *c)
 	return OM_OK;
 }
 
+/* Samples: of all operands. */
+static bool
+linear_slice(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	const om_part p = s->out[out];
+
+	for (uint32_t k = 0; k < c->op->nin; k++)
+		if (om_has_in(c, k))
+			s->in[k] = p;
+	for (uint32_t k = 0; k < c->op->nout; k++)
+		s->out[k] = p;
+	return p.axis == 0;
+}
+
 struct parts {
 	double *state, *key, *value, *query, *sum;
 };
@@ -440,12 +473,12 @@ static const om_attr_spec linear_attrs[] = {
 const om_opdef om_ops_linear_attention[] = {
 	{.name = "CausalConvWithState", .brief = "causal depthwise 1-D convolution with state",
 	 .since = 27, .min_in = 2, .max_in = 4, .min_out = 2, .max_out = 2, .attrs = causal_attrs,
-	 .infer = causal_infer, .inplace = causal_reuse, .cpu = causal_cpu, .scratch = causal_scratch,
+	 .infer = causal_infer, .slice = causal_slice, .inplace = causal_reuse, .cpu = causal_cpu, .scratch = causal_scratch,
 	 .cost = causal_cost,
 	 .input_types = {OF_FLOATS, LIKE(0), LIKE(0), LIKE(0)}},
 	{.name = "LinearAttention", .brief = "linear attention with a recurrent state",
 	 .since = 27, .min_in = 3, .max_in = 6, .min_out = 2, .max_out = 2, .attrs = linear_attrs,
-	 .infer = linear_infer, .inplace = linear_reuse, .cpu = linear_cpu, .scratch = linear_scratch,
+	 .infer = linear_infer, .slice = linear_slice, .inplace = linear_reuse, .cpu = linear_cpu, .scratch = linear_scratch,
 	 .cost = linear_cost,
 	 .input_types = {OF_FLOATS, LIKE(0), LIKE(0), OF_FLOATS, LIKE(0), LIKE(0)}},
 	{0}
