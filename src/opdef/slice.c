@@ -55,6 +55,16 @@ om_opdef_has_partial(const om_opdef *d)
 	return is_plain(d) && d->partial;
 }
 
+/* Do the parts lie in the inputs?  They do not where shapes that a file declares contradict each other. */
+static bool
+are_inside(const om_op_context *c, const om_slice *s)
+{
+	for (uint32_t k = 0; k < c->op->nin; k++)
+		if (s->in[k].axis != OM_WHOLE && !om_part_is_none(&s->in[k]) && !is_in(&c->in[k], s->in[k]))
+			return false;
+	return s->before >= 0 && s->after >= 0;
+}
+
 bool
 om_op_context_slice(const om_op_context *c, uint32_t out, om_part part, om_slice_edit *edit, om_slice *s)
 {
@@ -64,7 +74,7 @@ om_op_context_slice(const om_op_context *c, uint32_t out, om_part part, om_slice
 		return false;
 	start(c, edit, s);
 	s->out[out] = part;
-	return d->slice ? d->slice(c, out, s) : om_slice_pointwise(c, out, s);
+	return (d->slice ? d->slice(c, out, s) : om_slice_pointwise(c, out, s)) && are_inside(c, s);
 }
 
 bool
@@ -76,7 +86,7 @@ om_op_context_partial(const om_op_context *c, uint32_t in, om_part part, om_slic
 		return false;
 	start(c, edit, s);
 	s->in[in] = part;
-	return d->partial(c, in, s);
+	return d->partial(c, in, s) && are_inside(c, s);
 }
 
 bool

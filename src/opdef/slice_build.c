@@ -100,16 +100,21 @@ cut_elements(om_prog *p, const om_tensor *from, om_part part, const om_shape *sh
 	return to;
 }
 
+/* A part of a large constant of a file may be small, so it must be aligned. */
 static om_value *
 cut_const(om_prog *p, om_block *b, const om_value *v, om_part part)
 {
 	om_tensor t = *v->data;
+	uint64_t bytes = 0;
 
 	t.shape = v->shape;
 	t.shape.dim[part.axis] = part.hi - part.lo;
 	if (!t.splat)
 		t.data = om_dtype_bits(t.type) < 8 ? cut_packed(p, v->data, part, &t.shape)
 		    : cut_elements(p, v->data, part, &t.shape);
+	om_tensor_bytes(t.type, &t.shape, &bytes);
+	if (!om_tensor_may_be_unaligned(t.type, bytes))
+		om_tensor_align(p->mem, &t);
 	return new_const(p, b, v->name, &t);
 }
 

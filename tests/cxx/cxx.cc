@@ -13,6 +13,7 @@
 #include <onnxmem/pass.h>
 #include <onnxmem/plan.h>
 #include <onnxmem/rewrite.h>
+#include <onnxmem/slice.h>
 #include <onnxmem/status.h>
 #include <onnxmem/tensor.h>
 #include <onnxmem/trainer.h>

@@ -25,6 +25,7 @@
 #include "onnxmem/kernel.h"
 #include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
+#include "onnxmem/slice.h"
 #include "walk.h"
 
 enum { NEWEST = 28, MOST_OUTPUTS = 16, MOST_VARIANTS = 24, WIDEST = 16, LONG_LIST = 4096 };
@@ -462,6 +463,30 @@ infer_openly(struct hostile_case *h)
 			op->out[k]->shape = om_shape_unknown();
 }
 
+/* Parts of what an op is accepted for: their parts of inputs lie in the inputs. */
+static void
+check_parts(const struct hostile_case *h, struct counts *n)
+{
+	const om_op *op = h->t.op;
+	om_arena *mem = om_arena_new();
+	om_slice s;
+
+	for (uint32_t k = 0; k < op->nout; k++)
+		for (int axis = 0; op->out[k] && axis < op->out[k]->shape.rank; axis++) {
+			const int64_t dim = op->out[k]->shape.dim[axis];
+			if (!om_op_slice(mem, op, k, (om_part){axis, dim / 2, dim}, &s))
+				continue;
+			for (uint32_t i = 0; i < op->nin; i++)
+				if (op->in[i] && s.in[i].axis != OM_WHOLE && s.in[i].lo < s.in[i].hi && (s.in[i].axis >= op->in[i]->shape.rank
+				    || s.in[i].lo < 0 || s.in[i].hi > op->in[i]->shape.dim[s.in[i].axis]))
+					fail(h, n, "a part of output %u along axis %d needs what input %u does not have", k, axis, i);
+		}
+	for (uint32_t k = 0; k < op->nin; k++)
+		for (int axis = 0; op->in[k] && axis < op->in[k]->shape.rank; axis++)
+			om_op_partial(mem, op, k, (om_part){axis, 0, op->in[k]->shape.dim[axis]}, &s);
+	om_arena_free(mem);
+}
+
 static void
 try_case(const om_opdef *row, recipe_fn *make, uint64_t seed, struct counts *n)
 {
@@ -480,9 +505,10 @@ try_case(const om_opdef *row, recipe_fn *make, uint64_t seed, struct counts *n)
 		if (below(&h, 4) == 0)
 			infer_openly(&h);
 		const om_status st = below(&h, 2) ? infer_blindly(&h) : om_op_infer(h.t.session, h.t.prog, h.t.op);
-		if (st == OM_OK)
+		if (st == OM_OK) {
 			check_run(&h, n);
-		else
+			check_parts(&h, n);
+		} else
 			check_refusal(&h, n);
 	}
 	trial_end(&h.t);
