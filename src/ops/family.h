@@ -20,7 +20,8 @@
 	_(reshape)            /* changes of shape that keep the elements */          \
 	_(movement)           /* permuting, joining, splitting, repeating */         \
 	_(rearrange)          /* blocks, sequences, triangles */                     \
-	_(slice)              /* slicing and padding */                              \
+	_(slice)              /* slicing */                                          \
+	_(pad)                /* padding */                                          \
 	_(index)              /* gather, one-hot */                                  \
 	_(scatter)            /* scatter */                                          \
 	_(select)             /* non-zero, non-max suppression, unique */            \
@@ -85,6 +86,7 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(matmul_product) \
 	_(movement) \
 	_(slice) \
+	_(pad) \
 	_(reshape) \
 	_(index) \
 	_(scatter) \

@@ -19,7 +19,7 @@ libops_la_SOURCES += \
 	%D%/nn/conv_int8.c %D%/nn/conv_transpose.c %D%/nn/dropout.c %D%/nn/linear_attention.c %D%/nn/loss.c \
 	%D%/nn/norm.c %D%/nn/norm_grad.c %D%/nn/optimizer_ops.c %D%/nn/pool.c %D%/nn/pool_grad.c %D%/nn/rnn.c \
 	%D%/nn/rnn_steps.h %D%/nn/softmax.c %D%/nn/softmax.h %D%/nn/norm.h %D%/nn/norm_slices.c %D%/nn/window_slices.c %D%/quant/quant.c \
-	%D%/tensor/cast.c %D%/tensor/index.c %D%/tensor/index.h %D%/tensor/index_slices.c %D%/tensor/movement.c %D%/tensor/movement_slices.c \
+	%D%/tensor/cast.c %D%/tensor/index.c %D%/tensor/index.h %D%/tensor/index_slices.c %D%/tensor/movement.c %D%/tensor/pad.c %D%/tensor/movement_slices.c \
 	%D%/tensor/rearrange.c %D%/tensor/reshape.c %D%/tensor/scatter.c %D%/tensor/select.c %D%/tensor/shape_constant.c \
 	%D%/tensor/slice.c %D%/tensor/topk.c %D%/tensor/transpose.h \
 	%D%/text/regex.c %D%/text/strings.c

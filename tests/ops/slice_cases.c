@@ -172,6 +172,125 @@ transposed_case(struct trial *t)
 	return true;
 }
 
+/* ---- Movement. ---- */
+
+static bool
+pad_case(struct trial *t)
+{
+	struct text params = {.n = 0}, body = {.n = 0};
+	const int n = some(t, 1, 3);
+	int in[3] = {0}, pads[6] = {0};
+
+	if (t->variant >= WINDOWS || t->row->until)
+		return false;
+	for (int k = 0; k < n; k++) {
+		in[k] = some(t, 1, 6);
+		pads[k] = some(t, -1, 4);
+		pads[n + k] = some(t, in[k] + pads[k] > 1 ? -1 : 0, 4);
+	}
+	add(&params, "%%x: float32[%d", in[0]);
+	add_dims(&params, n - 1, in + 1);
+	add(&params, "]");
+	add(&body, "%%p = const int64[%d] {%d", 2 * n, pads[0]);
+	add_dims(&body, 2 * n - 1, pads + 1);
+	add(&body, "}\n\t%%y = Pad(%%x, %%p)");
+	trial_from_text(t, params.text, body.text);
+	return true;
+}
+
+static void
+add_const(struct text *x, char name, int n, const int *v)
+{
+	add(x, "%%%c = const int64[%d] {%d", name, n, v[0]);
+	add_dims(x, n - 1, v + 1);
+	add(x, "}\n\t");
+}
+
+static bool
+slice_case(struct trial *t)
+{
+	struct text params = {.n = 0}, body = {.n = 0};
+	const int n = some(t, 1, 3);
+	int in[3] = {0}, start[3] = {0}, end[3] = {0}, step[3] = {0}, axis[3] = {0};
+
+	if (t->variant >= WINDOWS || t->row->until)
+		return false;
+	for (int k = 0; k < n; k++) {
+		in[k] = some(t, 1, 9);
+		axis[k] = some(t, 0, 1) ? n - 1 - k : -1 - k;
+		step[k] = some(t, 0, 4) ? some(t, 1, 3) : -some(t, 1, 2);
+	}
+	for (int k = 0; k < n; k++) {
+		const int dim = in[axis[k] < 0 ? axis[k] + n : axis[k]];
+		start[k] = some(t, -dim, dim - 1);
+		end[k] = step[k] < 0 ? -100 : some(t, 0, 1) ? 100 : some(t, 0, dim);
+	}
+	add(&params, "%%x: float32[%d", in[0]);
+	add_dims(&params, n - 1, in + 1);
+	add(&params, "]");
+	add_const(&body, 'b', n, start);
+	add_const(&body, 'e', n, end);
+	add_const(&body, 'a', n, axis);
+	add_const(&body, 's', n, step);
+	add(&body, "%%y = Slice(%%x, %%b, %%e, %%a, %%s)");
+	trial_from_text(t, params.text, body.text);
+	return true;
+}
+
+/* Two ways to split the same elements into dims. */
+static bool
+reshape_case(struct trial *t)
+{
+	static const int primes[] = {2, 3, 2, 5, 2};
+	struct text params = {.n = 0}, body = {.n = 0};
+	int shape[2][6], rank[2];
+
+	if (t->variant >= WINDOWS || t->row->since < 5)
+		return false;
+	for (int i = 0; i < 2; i++) {
+		rank[i] = 0;
+		for (int k = 0, open = 0; k < 5; k++) {
+			if (!open)
+				shape[i][rank[i]++] = 1;
+			shape[i][rank[i] - 1] *= primes[k];
+			open = some(t, 0, 1);
+		}
+		if (rank[i] < 6 && some(t, 0, 1))
+			shape[i][rank[i]++] = 1;
+	}
+	add(&params, "%%x: float32[%d", shape[0][0]);
+	add_dims(&params, rank[0] - 1, shape[0] + 1);
+	add(&params, "]");
+	add_const(&body, 'n', rank[1], shape[1]);
+	add(&body, "%%y = Reshape(%%x, %%n)");
+	trial_from_text(t, params.text, body.text);
+	return true;
+}
+
+static bool
+resize_case(struct trial *t)
+{
+	static const char *const modes[] = {"nearest", "linear", "cubic"};
+	static const char *const places[] = {"half_pixel", "asymmetric", "pytorch_half_pixel", "align_corners", "half_pixel_symmetric"};
+	static const char *const rounds[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
+	struct text params = {.n = 0}, body = {.n = 0};
+	int in[2], size[4] = {1, 2};
+
+	if (t->variant >= 2 * WINDOWS || t->row->since < 11)
+		return false;
+	for (int k = 0; k < 2; k++) {
+		const int factor = some(t, 1, 5);
+		in[k] = some(t, 2, 6) * (some(t, 0, 1) ? factor : 1);
+		size[2 + k] = in[k] % factor == 0 && some(t, 0, 1) ? in[k] / factor : in[k] * factor;
+	}
+	add(&params, "%%x: float32[1,2,%d,%d]", in[0], in[1]);
+	add_const(&body, 'n', 4, size);
+	add(&body, "%%y = Resize(%%x, _, _, %%n) {mode = \"%s\", coordinate_transformation_mode = \"%s\", nearest_mode = \"%s\"}",
+		modes[some(t, 0, 2)], places[some(t, 0, 4)], rounds[some(t, 0, 3)]);
+	trial_from_text(t, params.text, body.text);
+	return true;
+}
+
 /* ---- Lines. ---- */
 
 static const struct line {
@@ -211,7 +330,7 @@ from_line(struct trial *t)
 /* ---- The list. ---- */
 
 static const struct recipe recipes[] = {
-	{"ConvTranspose", transposed_case},
+	{"ConvTranspose", transposed_case}, {"Pad", pad_case}, {"Reshape", reshape_case}, {"Resize", resize_case}, {"Slice", slice_case},
 	{"AveragePool", pool_case}, {"LpPool", pool_case}, {"MaxPool", pool_case},
 	{"Conv", conv_case},
 };
@@ -222,6 +341,12 @@ slice_cases_of(const om_opdef *row)
 	for (size_t k = 0; k < sizeof recipes / sizeof recipes[0] && !(row->domain && *row->domain); k++)
 		if (strcmp(recipes[k].name, row->name) == 0)
 			return recipes[k].make;
+	return NULL;
+}
+
+recipe_fn *
+slice_lines_of(const om_opdef *row)
+{
 	for (size_t k = 0; k < sizeof lines / sizeof lines[0]; k++)
 		if (is_of(&lines[k], row))
 			return from_line;

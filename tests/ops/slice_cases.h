@@ -4,7 +4,8 @@
 
 #include "walk.h"
 
-/* Cases besides the recipes of the walk; NULL: there are none. */
+/* Cases besides the recipes of the walk, random ones and those that are listed; NULL: there are none. */
 recipe_fn *slice_cases_of(const om_opdef *row);
+recipe_fn *slice_lines_of(const om_opdef *row);
 
 #endif

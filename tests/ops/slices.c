@@ -466,6 +466,7 @@ try_row(const om_opdef *row, struct uses *uses)
 	if (newest != row->since)
 		try_version(row, recipe_of(row), newest, uses);
 	try_version(row, slice_cases_of(row), newest, uses);
+	try_version(row, slice_lines_of(row), newest, uses);
 	if (om_opdef_has_slice(row) && !uses->slices)
 		fail(&(struct trial){.row = row, .version = row->since}, "was never computed in parts: add a case to slice_cases.c");
 	if (om_opdef_has_partial(row) && !uses->partials)
