@@ -1,0 +1,71 @@
+/* Tiling: regions of a program that run in bands.
+ *
+ * A region is an interval of the ops of the graph.  Each value that is computed in it gets an axis, and the region runs
+ * in bands along these axes: in every band, each op computes the new rows that its inputs allow, and the rows that a
+ * later band still needs are kept.  So nothing is computed twice, and no value of the region exists as a whole except
+ * its inputs and its results.  A result that is a sum over the axis is accumulated.
+ *
+ * The result is plain ONNX: the ops of the bands one after the other, with Slice, Concat and ScatterND.
+ */
+#ifndef OM_TILE_H
+#define OM_TILE_H
+
+#include "onnxmem/ir.h"
+
+/* Which axes the results of a region are divided along. */
+typedef enum om_tile_axis {
+	OM_TILE_ROWS,             /* the first spatial axis of an image, the next to last of a volume, tokens, rows */
+	OM_TILE_COLUMNS,          /* the last axis */
+	OM_TILE_CHANNELS,         /* axis 1 */
+	OM_TILE_SUM,              /* none: each result is a sum over the last axis, or axis 1 for a convolution */
+	OM_TILE_AXES,
+} om_tile_axis;
+
+/* How the parts of a result become the result. */
+typedef enum om_tile_join {
+	OM_TILE_CONCAT,           /* all parts and the whole exist together, except along the outermost axis */
+	OM_TILE_SCATTER,          /* each part is written into the whole at once */
+	OM_TILE_JOINS,
+} om_tile_join;
+
+/* A region that runs in bands. */
+typedef struct om_tile_choice {
+	uint32_t first, end;      /* ops [first, end) of those of the graph that run, in order */
+	om_tile_axis axis;        /* how its results are divided */
+	om_tile_join join;        /* and become whole */
+	uint32_t bands;           /* number of bands, at least 2 */
+	uint32_t nstep;           /* ops that replace those of the region */
+} om_tile_choice;
+
+/* Why the op of the highest step that was not tiled is in no region. */
+typedef struct om_tile_refusal {
+	const om_op *op;          /* NULL: nothing was refused */
+	const char *why;          /* a phrase; NULL: no region with it is small enough */
+} om_tile_refusal;
+
+/* What is required of a tiling. */
+typedef struct om_tile_request {
+	const uint64_t *bytes;    /* by value id: size in the arena; 0: it is elsewhere */
+	uint64_t budget;          /* bytes: the fewest ops for a peak that is no higher; 0: the lowest peak */
+	uint64_t most_ops;        /* limit of the ops of the tiled graph */
+	uint64_t effort;          /* limit of the search, in ops of bands that are simulated */
+} om_tile_request;
+
+/* The result of a search. */
+typedef struct om_tile_plan {
+	om_tile_choice *choice;   /* disjoint, in order */
+	uint32_t n;               /* how many; 0: none serves */
+	uint64_t before, after;   /* estimated peaks: untiled, tiled */
+	uint64_t simulated;       /* effort that was spent */
+	bool is_limited;          /* the search ended at its effort */
+	om_tile_refusal refusal;  /* about the highest step outside of all regions */
+} om_tile_plan;
+
+/* Find regions that lower the peak of `p`, whose shapes are known and constants folded.  Results are allocated from
+ * `mem`.  The ops run in the order of the blocks. */
+om_status om_tile_search(om_session *s, const om_prog *p, const om_tile_request *r, om_arena *mem, om_tile_plan *out);
+
+/* Replace the regions of a plan in `p`: the program that it was made for, or a copy of it with the same ids. */
+om_status om_tile_apply(om_session *s, om_prog *p, const om_tile_request *r, const om_tile_plan *plan);
+
+#endif

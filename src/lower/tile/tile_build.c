@@ -1,0 +1,335 @@
+/* Building the ops of the bands: a step of om_tile_code becomes one op, or a few.
+ *
+ * New ops go before the first op of the region that runs in bands; then the ops that ran in bands are removed, and each
+ * result is defined by the op that completes it. */
+#include <config.h>
+
+#include <stdlib.h>
+
+#include "base/shape.h"
+#include "ir/query.h"
+#include "lower/tile/tile_internal.h"
+#include "opdef/op_context.h"
+
+enum { NONE = OM_TILE_NONE };
+
+/* A constant, so that equal ones are stored once. */
+struct constant {
+	om_value *of;             /* the constant that it is a part of; NULL: a list of integers */
+	om_part part;
+	size_t n;
+	const int64_t *list;
+	om_value *made;
+	struct constant *next;
+};
+
+struct maker {
+	om_session *session;
+	om_prog *p;
+	om_arena *mem;
+	struct constant *constant;
+	om_op *at;                /* new ops go before it */
+	om_value **made;          /* by piece */
+};
+
+/* ---- Constants. ---- */
+
+static om_value *
+ints(struct maker *m, const char *name, size_t n, const int64_t *list)
+{
+	for (struct constant *k = m->constant; k; k = k->next)
+		if (!k->of && k->n == n && memcmp(k->list, list, n * sizeof *list) == 0)
+			return k->made;
+	struct constant *k = OM_NEW(m->mem, struct constant);
+	const int64_t length = (int64_t)n;
+	om_tensor t = {.type = OM_INT64, .shape = om_shape_of(1, &length)};
+	t.data = om_memdup(m->p->mem, list, n * sizeof *list);
+	*k = (struct constant){.n = n, .list = t.data, .next = m->constant};
+	om_value *v = om_value_fresh(m->p, m->p->first, name);
+	v->type.elem = OM_INT64;
+	v->shape = t.shape;
+	v->data = om_memdup(m->p->mem, &t, sizeof t);
+	v->is_const = v->is_declared = true;
+	k->made = v;
+	m->constant = k;
+	return v;
+}
+
+static om_status
+part_of_constant(struct maker *m, om_value *v, om_part part, om_value **made)
+{
+	for (struct constant *k = m->constant; k; k = k->next)
+		if (k->of == v && k->part.axis == part.axis && k->part.lo == part.lo && k->part.hi == part.hi) {
+			*made = k->made;
+			return OM_OK;
+		}
+	struct constant *k = OM_NEW(m->mem, struct constant);
+	OM_TRY(om_slice_value(m->session, m->p, v, part, m->at, made));
+	*k = (struct constant){.of = v, .part = part, .made = *made, .next = m->constant};
+	m->constant = k;
+	return OM_OK;
+}
+
+/* ---- Ops. ---- */
+
+static om_status
+add_op(struct maker *m, const char *type, const char *stem, uint32_t n, om_value *const *in, const om_attr *attr, om_value **made)
+{
+	om_op *op = om_op_new(m->p, "", type, 0, n, 1);
+
+	for (uint32_t k = 0; k < n; k++)
+		om_op_set_in(op, k, in[k]);
+	if (attr)
+		om_op_add_attr(m->p, op, attr);
+	om_op_set_out(op, 0, om_value_fresh(m->p, m->p->first, stem));
+	om_op_insert(m->at, op);
+	OM_TRY(om_op_infer(m->session, m->p, op));
+	*made = op->out[0];
+	return OM_OK;
+}
+
+static om_status
+reshape(struct maker *m, om_value *v, int rank, const int64_t *dim, om_value **made)
+{
+	om_value *const in[] = {v, ints(m, "shape", (size_t)rank, dim)};
+
+	return add_op(m, "Reshape", v->name, 2, in, NULL, made);
+}
+
+/* Starts and ends are inputs from version 10 on. */
+static om_status
+cut(struct maker *m, om_value *v, om_part part, om_value **made)
+{
+	if (om_opset_version(m->p, "") < 10)
+		return om_slice_value(m->session, m->p, v, part, m->at, made);
+	om_value *const in[] = {v, ints(m, "start", 1, &part.lo), ints(m, "end", 1, &part.hi),
+		ints(m, "axis", 1, (const int64_t[]){part.axis})};
+	return add_op(m, "Slice", v->name, 4, in, NULL, made);
+}
+
+static om_status
+make_cut(struct maker *m, const om_tile_code *c, const om_tile_step *step)
+{
+	const om_tile_piece *from = &c->piece[step->in[0]];
+	const int64_t base = from->part.axis == OM_WHOLE ? 0 : from->part.lo;
+	const om_part part = {step->part.axis, step->part.lo - base, step->part.hi - base};
+
+	return cut(m, m->made[step->in[0]], part, &m->made[step->out[0]]);
+}
+
+static om_status
+make_concat(struct maker *m, const om_tile_code *c, const om_tile_step *step)
+{
+	const om_attr axis = OM_MAKE_INT("axis", step->part.axis);
+	om_value **in = OM_NEWN(m->mem, om_value *, step->nin);
+
+	for (uint32_t k = 0; k < step->nin; k++)
+		in[k] = m->made[step->in[k]];
+	return add_op(m, "Concat", c->piece[step->out[0]].of->name, step->nin, in, &axis, &m->made[step->out[0]]);
+}
+
+/* ---- Parts that are written into the whole. ---- */
+
+/* The value as rows along the axis of the part: the axes before it and the axis itself become one. */
+static om_status
+as_rows(struct maker *m, om_value *v, int axis, om_value **made)
+{
+	const int64_t dim[] = {om_shape_span(&v->shape, 0, axis + 1), om_shape_span(&v->shape, axis + 1, v->shape.rank)};
+
+	return reshape(m, v, 2, dim, made);
+}
+
+static om_value *
+row_numbers(struct maker *m, const om_shape *whole, om_part part)
+{
+	const int64_t outer = om_shape_span(whole, 0, part.axis), n = part.hi - part.lo;
+	int64_t *list = OM_NEWN(m->mem, int64_t, (size_t)(outer * n));
+
+	for (int64_t k = 0; k < outer; k++)
+		for (int64_t i = 0; i < n; i++)
+			list[k * n + i] = k * whole->dim[part.axis] + part.lo + i;
+	return ints(m, "rows", (size_t)(outer * n), list);
+}
+
+static om_status
+make_first(struct maker *m, const om_value *whole, om_part part, om_value *v, om_value **made)
+{
+	int64_t pads[2 * OM_MAX_RANK] = {0};
+
+	pads[whole->shape.rank + part.axis] = whole->shape.dim[part.axis] - part.hi;
+	om_value *const in[] = {v, ints(m, "pads", 2 * (size_t)whole->shape.rank, pads)};
+	OM_TRY(add_op(m, "Pad", v->name, 2, in, NULL, &v));
+	return as_rows(m, v, part.axis, made);
+}
+
+static om_status
+make_place(struct maker *m, const om_tile_code *c, const om_tile_step *step)
+{
+	const om_value *whole = c->piece[step->out[0]].of;
+	om_value **made = &m->made[step->out[0]], *rows, *numbers;
+
+	if (step->kind == OM_TILE_PLACE_FIRST)
+		return make_first(m, whole, step->part, m->made[step->in[0]], made);
+	OM_TRY(as_rows(m, m->made[step->in[1]], step->part.axis, &rows));
+	const int64_t dim[] = {rows->shape.dim[0], 1};
+	OM_TRY(reshape(m, row_numbers(m, &whole->shape, step->part), 2, dim, &numbers));
+	om_value *const in[] = {m->made[step->in[0]], numbers, rows};
+	OM_TRY(add_op(m, "ScatterND", whole->name, 3, in, NULL, made));
+	return step->part.hi == whole->shape.dim[step->part.axis]
+		? reshape(m, *made, whole->shape.rank, whole->shape.dim, made) : OM_OK;
+}
+
+/* ---- Parts of ops. ---- */
+
+static om_status
+inputs_of(struct maker *m, const om_tile_step *step, const om_slice *s, om_value **in)
+{
+	for (uint32_t k = 0; k < step->nin; k++) {
+		om_value *v = step->op->in[k];
+		in[k] = step->in[k] != NONE ? m->made[step->in[k]] : NULL;
+		if (in[k] || !v || (s->in[k].axis != OM_WHOLE && s->in[k].lo == s->in[k].hi))
+			continue;
+		OM_TRY(part_of_constant(m, v, s->in[k], &in[k]));
+	}
+	return OM_OK;
+}
+
+static om_status
+make_part(struct maker *m, const om_tile_step *step)
+{
+	om_value **in = OM_NEWN(m->mem, om_value *, step->nin), **out = OM_NEWN(m->mem, om_value *, step->nout);
+	om_slice s;
+
+	if (!om_tile_part(m->mem, step->rule, step->part.lo, step->part.hi, &s))
+		return om_op_fail(m->session, OM_IR, step->op, "a part of it is not possible any more");
+	OM_TRY(inputs_of(m, step, &s, in));
+	if (step->kind == OM_TILE_PARTIAL)
+		OM_TRY(om_partial_op(m->session, m->p, step->op, step->rule->index, step->part, in, m->at, out));
+	else
+		OM_TRY(om_slice_op(m->session, m->p, step->op, step->rule->index, step->part, in, m->at, out));
+	for (uint32_t k = 0; k < step->nout; k++)
+		if (step->out[k] != NONE)
+			m->made[step->out[k]] = out[k];
+	return OM_OK;
+}
+
+static om_status
+make_sum(struct maker *m, const om_tile_step *step)
+{
+	om_value **made = &m->made[step->out[0]];
+	om_slice s;
+
+	if (!om_tile_part(m->mem, step->rule, 0, step->rule->length, &s))
+		return om_op_fail(m->session, OM_IR, step->op, "a part of it is not possible any more");
+	if (step->kind == OM_TILE_COMBINE)
+		return om_partial_combine(m->session, m->p, step->op, &s, m->made[step->in[0]], m->made[step->in[1]], m->at, made);
+	return om_partial_finish(m->session, m->p, step->op, &s, m->made[step->in[0]], m->at, made);
+}
+
+/* An op that runs before the bands moves there. */
+static void
+move(struct maker *m, const om_tile_code *c, const om_tile_step *step)
+{
+	om_op *op = (om_op *)step->op;
+
+	om_op_remove(op);
+	om_op_insert(m->at, op);
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k]) {
+			op->out[k]->def = op;
+			if (step->out[k] != NONE)
+				m->made[step->out[k]] = op->out[k];
+		}
+	(void)c;
+}
+
+static om_status
+make_step(struct maker *m, const om_tile_code *c, const om_tile_step *step)
+{
+	switch (step->kind) {
+	case OM_TILE_OP:
+		move(m, c, step);
+		return OM_OK;
+	case OM_TILE_PART: case OM_TILE_PARTIAL:
+		return make_part(m, step);
+	case OM_TILE_COMBINE: case OM_TILE_FINISH:
+		return make_sum(m, step);
+	case OM_TILE_CUT:
+		return make_cut(m, c, step);
+	case OM_TILE_CONCATENATE:
+		return make_concat(m, c, step);
+	default:
+		return make_place(m, c, step);
+	}
+}
+
+/* ---- Regions. ---- */
+
+/* The op that computes `made` computes `v`. */
+static void
+take_name(om_value *v, om_value *made)
+{
+	om_op *op = made->def;
+	uint32_t k = 0;
+
+	while (op->out[k] != made)
+		k++;
+	om_value_replace(made, v);
+	made->def = NULL;
+	op->out[k] = NULL;
+	om_op_set_out(op, k, v);
+}
+
+static bool
+is_before(const om_tile_region *r, const om_op *op)
+{
+	for (size_t k = 0; k < r->nbefore; k++)
+		if (r->before[k] == op)
+			return true;
+	return false;
+}
+
+static om_status
+build(struct maker *m, const om_tile_region *r, const om_tile_code *c)
+{
+	uint32_t i = r->first;
+
+	while (is_before(r, r->g->op[i]))
+		i++;
+	m->at = r->g->op[i];
+	m->made = OM_NEWN(m->mem, om_value *, c->npiece);
+	for (size_t k = 0; k < c->npiece; k++)
+		if (c->piece[k].is_outside)
+			m->made[k] = (om_value *)c->piece[k].of;
+	for (size_t k = 0; k < c->nstep; k++)
+		OM_TRY(make_step(m, c, &c->step[k]));
+	for (i = r->first; i < r->end; i++)
+		if (!is_before(r, r->g->op[i]))
+			om_op_remove(r->g->op[i]);
+	for (size_t k = 0; k < r->nvalue; k++)
+		if (r->value[k].is_out && !r->value[k].is_before)
+			take_name((om_value *)r->value[k].v, m->made[c->result[k]]);
+	return OM_OK;
+}
+
+om_status
+om_tile_apply(om_session *s, om_prog *p, const om_tile_request *request, const om_tile_plan *plan)
+{
+	om_arena *mem = om_arena_new();
+	om_tile_graph *g = om_tile_graph_new(p, request, mem);
+	om_tile_region *region = OM_NEWN(mem, om_tile_region, plan->n);
+	om_tile_code *code = OM_NEWN(mem, om_tile_code, plan->n);
+	struct maker m = {.session = s, .p = p, .mem = mem};
+	om_status st = OM_OK;
+
+	for (uint32_t k = 0; k < plan->n && st == OM_OK; k++) {
+		const om_tile_choice *c = &plan->choice[k];
+		if (!om_tile_region_new(g, c->first, c->end, c->axis, mem, &region[k])
+		    || !om_tile_code_new(&region[k], c->bands, c->join, mem, &code[k]))
+			st = om_fail(s, OM_IR, "a region of a plan for tiling is not possible in this program");
+	}
+	for (uint32_t k = 0; k < plan->n && st == OM_OK; k++)
+		st = build(&m, &region[k], &code[k]);
+	om_arena_free(mem);
+	return st;
+}

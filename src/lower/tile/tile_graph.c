@@ -1,0 +1,270 @@
+/* The graph as a list of ops, with the lifetimes of their storage. */
+#include <config.h>
+
+#include "ir/query.h"
+#include "lower/tile/tile_internal.h"
+
+enum { NONE = OM_TILE_NONE, MOST_HASHED = 256 };
+
+/* ---- Hashes. ---- */
+
+uint64_t
+om_tile_mix(uint64_t h, uint64_t x)
+{
+	h ^= x + UINT64_C(0x9e3779b97f4a7c15) + (h << 6) + (h >> 2);
+	h ^= h >> 32;
+	h *= UINT64_C(0xd6e8feb86659fd93);
+	return h ^ h >> 29;
+}
+
+static uint64_t
+hash_bytes(uint64_t h, const void *data, size_t n)
+{
+	const unsigned char *at = data;
+
+	for (size_t k = 0; k < n; k++)
+		h = (h ^ at[k]) * UINT64_C(0x100000001b3);
+	return om_tile_mix(h, n);
+}
+
+static uint64_t
+hash_text(uint64_t h, const char *text)
+{
+	return hash_bytes(h, text, strlen(text));
+}
+
+static uint64_t
+hash_type(uint64_t h, const om_value *v)
+{
+	h = om_tile_mix(h, (uint64_t)v->type.elem + 100 * (uint64_t)(v->shape.rank + 1));
+	for (int d = 0; d < v->shape.rank; d++)
+		h = om_tile_mix(h, (uint64_t)v->shape.dim[d]);
+	return h;
+}
+
+/* Elements of short lists decide about shapes, those of weights do not. */
+static uint64_t
+hash_constant(const om_value *v)
+{
+	uint64_t bytes, h = hash_type(1, v);
+
+	if (v->data && v->data->data && om_tensor_bytes(v->data->type, &v->data->shape, &bytes) && bytes <= MOST_HASHED && !v->data->splat
+	    && v->data->type != OM_STRING)
+		h = hash_bytes(h, v->data->data, (size_t)bytes);
+	return h ? h : 1;
+}
+
+static uint64_t
+hash_attr(uint64_t h, const om_attr *a)
+{
+	h = hash_text(om_tile_mix(h, (uint64_t)a->kind), a->name);
+	switch (a->kind) {
+	case OM_ATTR_FLOAT: case OM_ATTR_FLOATS:
+		return hash_bytes(h, a->f, a->n * sizeof *a->f);
+	case OM_ATTR_INT: case OM_ATTR_INTS:
+		return hash_bytes(h, a->i, a->n * sizeof *a->i);
+	case OM_ATTR_STRING: case OM_ATTR_STRINGS:
+		for (size_t k = 0; k < a->n; k++)
+			h = hash_bytes(h, a->s[k].data, a->s[k].size);
+		return h;
+	default:
+		return h;
+	}
+}
+
+static uint64_t
+hash_op(const om_op *op)
+{
+	uint64_t h = hash_text(hash_text(om_tile_mix(2, (uint64_t)op->version), op->domain), op->type);
+
+	for (uint32_t k = 0; k < op->nattr; k++)
+		h = hash_attr(h, &op->attr[k]);
+	return om_tile_mix(h, op->nbody);
+}
+
+/* ---- Lifetimes. ---- */
+
+bool
+om_tile_is_const(const om_value *v)
+{
+	return v->is_const && !v->is_overridable;
+}
+
+/* The position at which a use reads: that of the op of the graph that contains it. */
+static uint32_t
+position_of_use(const om_tile_graph *g, const om_use *u)
+{
+	const om_block *graph = g->p->first, *b = u->op ? u->op->block : u->block;
+	const om_op *op = b == graph ? u->op : om_block_enclosing_op(graph, b);
+
+	if (b == graph && !u->op)
+		return g->nop;
+	return op ? g->position[op->id] : NONE;
+}
+
+static uint32_t
+last_use(const om_tile_graph *g, const om_value *v)
+{
+	uint32_t last = NONE;
+
+	for (const om_use *u = v->first_use; u; u = u->next) {
+		const uint32_t at = position_of_use(g, u);
+		if (at != NONE && (last == NONE || at > last))
+			last = at;
+	}
+	return last;
+}
+
+bool
+om_tile_is_read_after(const om_tile_graph *g, const om_value *v, uint32_t end)
+{
+	const uint32_t last = last_use(g, v);
+
+	return last != NONE && last >= end;
+}
+
+static void
+find_root(om_tile_graph *g, const om_op *op, uint32_t k)
+{
+	const om_value *v = op->out[k];
+	om_view_of of;
+
+	g->root[v->id] = v->id;
+	g->made[v->id] = g->position[op->id];
+	if (!om_op_view(op, k, &of) || !op->in[of.in] || op->in[of.in]->is_const || !g->request->bytes[g->root[op->in[of.in]->id]])
+		return;
+	g->root[v->id] = g->root[op->in[of.in]->id];
+}
+
+static void
+find_lifetimes(om_tile_graph *g)
+{
+	for (uint32_t k = 0; k < g->p->nvalue; k++) {
+		g->root[k] = k;
+		g->made[k] = g->used[k] = NONE;
+	}
+	for (uint32_t i = 0; i < g->nop; i++)
+		for (uint32_t k = 0; k < g->op[i]->nout; k++)
+			if (g->op[i]->out[k])
+				find_root(g, g->op[i], k);
+	for (uint32_t k = 0; k < g->p->nvalue; k++) {
+		const uint32_t last = last_use(g, g->p->values[k]), root = g->root[k];
+		if (last != NONE && (g->used[root] == NONE || last > g->used[root]))
+			g->used[root] = last;
+	}
+}
+
+static bool
+has_storage(const om_tile_graph *g, uint32_t v)
+{
+	return g->root[v] == v && g->used[v] != NONE && g->request->bytes[v] && g->p->values[v]->block == g->p->first
+		&& !g->p->values[v]->is_const;
+}
+
+static void
+sum_live(om_tile_graph *g)
+{
+	uint64_t sum = 0, *change = OM_NEWN(g->mem, uint64_t, (size_t)g->nop + 2);
+
+	for (uint32_t v = 0; v < g->p->nvalue; v++) {
+		if (!has_storage(g, v))
+			continue;
+		change[g->made[v] == NONE ? 0 : g->made[v] + 1] += g->request->bytes[v];
+		change[g->used[v] + 1] -= g->request->bytes[v];
+	}
+	g->live = OM_NEWN(g->mem, uint64_t, (size_t)g->nop + 1);
+	for (uint32_t i = 0; i <= g->nop; i++)
+		g->live[i] = sum += change[i];
+}
+
+uint64_t
+om_tile_through(const om_tile_graph *g, uint32_t first, uint32_t end)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t v = 0; v < g->p->nvalue; v++)
+		if (has_storage(g, v) && (g->made[v] == NONE || g->made[v] < first) && g->used[v] >= end)
+			sum += g->request->bytes[v];
+	return sum;
+}
+
+/* ---- Intervals. ---- */
+
+static uint64_t
+hash_input(om_tile_graph *g, uint64_t h, const om_value *v, uint32_t end, uint32_t *count)
+{
+	const uint32_t root = g->root[v->id];
+
+	if (g->seen[v->id])
+		return om_tile_mix(h, g->seen[v->id]);
+	g->seen[v->id] = *count += 1;
+	if (root != v->id)
+		h = om_tile_mix(h, g->seen[root] ? g->seen[root] : (g->seen[root] = *count += 1));
+	h = om_tile_mix(h, (g->request->bytes[root] != 0) + 2 * (g->used[root] != NONE && g->used[root] >= end));
+	return hash_type(h, v);
+}
+
+uint64_t
+om_tile_hash(om_tile_graph *g, uint32_t first, uint32_t end)
+{
+	uint64_t h = 3;
+	uint32_t count = 0;
+
+	memset(g->seen, 0, g->p->nvalue * sizeof *g->seen);
+	for (uint32_t i = first; i < end; i++) {
+		const om_op *op = g->op[i];
+		h = om_tile_mix(h, g->hash[i]);
+		for (uint32_t k = 0; k < op->nin; k++)
+			h = !op->in[k] ? om_tile_mix(h, 5)
+				: g->constant[op->in[k]->id] ? om_tile_mix(h, g->constant[op->in[k]->id])
+				: hash_input(g, h, op->in[k], end, &count);
+		for (uint32_t k = 0; k < op->nout; k++) {
+			if (!op->out[k])
+				continue;
+			g->seen[op->out[k]->id] = count += 1;
+			h = hash_type(om_tile_mix(h, (uint64_t)om_tile_is_read_after(g, op->out[k], end)
+				+ 2 * (g->request->bytes[op->out[k]->id] != 0)), op->out[k]);
+		}
+	}
+	return h;
+}
+
+/* ---- All. ---- */
+
+static void
+list_ops(om_tile_graph *g)
+{
+	g->op = OM_NEWN(g->mem, om_op *, g->p->first->nop);
+	g->position = OM_NEWN(g->mem, uint32_t, g->p->nop);
+	for (uint32_t k = 0; k < g->p->nop; k++)
+		g->position[k] = NONE;
+	for (om_op *op = g->p->first->first; op; op = op->next)
+		if (!op->is_folded) {
+			g->position[op->id] = g->nop;
+			g->op[g->nop++] = op;
+		}
+}
+
+om_tile_graph *
+om_tile_graph_new(const om_prog *p, const om_tile_request *r, om_arena *mem)
+{
+	om_tile_graph *g = OM_NEW(mem, om_tile_graph);
+	om_tile_code whole;
+
+	*g = (om_tile_graph){.p = p, .mem = mem, .request = r, .root = OM_NEWN(mem, uint32_t, p->nvalue),
+		.made = OM_NEWN(mem, uint32_t, p->nvalue), .used = OM_NEWN(mem, uint32_t, p->nvalue),
+		.seen = OM_NEWN(mem, uint32_t, p->nvalue), .constant = OM_NEWN(mem, uint64_t, p->nvalue),
+		.rule = OM_NEWN(mem, om_tile_rule *, p->nop)};
+	list_ops(g);
+	find_lifetimes(g);
+	sum_live(g);
+	g->hash = OM_NEWN(mem, uint64_t, g->nop);
+	for (uint32_t i = 0; i < g->nop; i++)
+		g->hash[i] = hash_op(g->op[i]);
+	for (uint32_t v = 0; v < p->nvalue; v++)
+		g->constant[v] = om_tile_is_const(p->values[v]) ? hash_constant(p->values[v]) : 0;
+	g->step = OM_NEWN(mem, uint64_t, g->nop);
+	om_tile_code_whole(g, mem, &whole);
+	om_tile_sweep(g, &whole, NULL, g->step);
+	return g;
+}

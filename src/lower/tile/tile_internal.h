@@ -1,0 +1,165 @@
+/* What the sources of tiling share; see tile.h. */
+#ifndef OM_TILE_INTERNAL_H
+#define OM_TILE_INTERNAL_H
+
+#include "lower/tile/tile.h"
+#include "onnxmem/slice.h"
+
+enum { OM_TILE_NONE = UINT32_MAX };
+
+/* ---- The program as a list of ops (tile_graph.c). ---- */
+
+/* An op whose outputs have parts along an axis, or whose output is a sum over an axis of an input. */
+typedef struct om_tile_rule {
+	const om_op *op;
+	bool is_sum;              /* a sum over input `index`; else output `index` has parts */
+	uint32_t index;
+	int axis;
+	int64_t length;           /* of that axis */
+	om_part *in;              /* [nin] for all of the axis: those with an axis are divided */
+	om_part *out;             /* [nout] */
+	int64_t *from, *to;       /* [length + 1][nin] first and last rows that a part needs which begins, ends there; the
+	                             first entry is -1: not computed */
+	struct om_tile_rule *next; /* others of the same op */
+} om_tile_rule;
+
+/* The ops that run, and the storage of their values. */
+typedef struct om_tile_graph {
+	const om_prog *p;
+	om_arena *mem;
+	const om_tile_request *request;
+	om_op **op;               /* in order */
+	uint32_t nop;
+	uint32_t *position;       /* by op id; OM_TILE_NONE: it does not run in the graph */
+	uint32_t *root;           /* by value id: the value that it is a view of, or itself */
+	uint32_t *made, *used;    /* by value id of a root: positions of the op that makes it, and of the last reader of it or
+	                             its views; a result is read at `nop`.  A parameter is made at OM_TILE_NONE */
+	uint64_t *live;           /* [nop + 1] bytes alive between ops */
+	uint64_t *step;           /* [nop] bytes alive while an op runs */
+	uint64_t *hash;           /* by position: of the op without its inputs and outputs */
+	uint64_t *constant;       /* by value id: hash of a constant; 0: it is none */
+	uint32_t *seen;           /* by value id: for om_tile_hash() */
+	om_tile_rule **rule;      /* by op id */
+} om_tile_graph;
+
+/* Is the value a constant?  Its elements may be left to the executor. */
+bool om_tile_is_const(const om_value *v);
+/* The model of a program. */
+om_tile_graph *om_tile_graph_new(const om_prog *p, const om_tile_request *r, om_arena *mem);
+/* Is the value read by ops from position `end` on, or a result? */
+bool om_tile_is_read_after(const om_tile_graph *g, const om_value *v, uint32_t end);
+/* Bytes of storage that exist before [first, end) and after it. */
+uint64_t om_tile_through(const om_tile_graph *g, uint32_t first, uint32_t end);
+/* The hash of an interval: equal for intervals that have the same regions. */
+uint64_t om_tile_hash(om_tile_graph *g, uint32_t first, uint32_t end);
+/* Continue a hash with a number. */
+uint64_t om_tile_mix(uint64_t h, uint64_t x);
+
+/* ---- What parts need (tile_rules.c). ---- */
+
+/* The rule for parts of output `out` along `axis`; NULL: there are none. */
+om_tile_rule *om_tile_rule_for(om_tile_graph *g, const om_op *op, uint32_t out, int axis);
+/* The rule for a sum over `axis` of input `in`. */
+om_tile_rule *om_tile_rule_sum(om_tile_graph *g, const om_op *op, uint32_t in, int axis);
+/* The first row of input `k` that a part needs which begins at `lo`, and the row after the last that one needs which
+ * ends at `hi`; below 0: there is no such part. */
+int64_t om_tile_from(om_tile_rule *r, uint32_t k, int64_t lo);
+int64_t om_tile_to(om_tile_rule *r, uint32_t k, int64_t hi);
+/* The part [lo, hi). */
+bool om_tile_part(om_arena *mem, const om_tile_rule *r, int64_t lo, int64_t hi, om_slice *s);
+
+/* ---- Regions (tile_region.c). ---- */
+
+/* A reader of a value in the bands. */
+typedef struct om_tile_reader {
+	uint32_t band, input;     /* index in om_tile_region.band; input of that op */
+} om_tile_reader;
+
+/* A value of a region. */
+typedef struct om_tile_value {
+	const om_value *v;
+	int axis;                 /* OM_WHOLE: it has none */
+	bool is_banded;           /* computed in bands */
+	bool is_source;           /* cut, but not computed in bands */
+	bool is_whole;            /* some op needs all of it */
+	bool is_out;              /* read after the region */
+	bool is_before;           /* computed before the bands */
+	om_tile_reader *reader;
+	size_t nreader, capreader;
+} om_tile_value;
+
+typedef struct om_tile_region {
+	om_tile_graph *g;
+	om_arena *mem;
+	uint32_t first, end;
+	om_tile_axis axis;
+	om_tile_value *value;     /* values that are read or made in the region and are not constants */
+	size_t nvalue, capvalue;
+	uint32_t *of;             /* by value id: index + 1 in `value`; 0: none */
+	om_tile_rule **band;      /* ops that run in bands, in order */
+	size_t nband;
+	const om_op **before;     /* ops that run before the bands */
+	size_t nbefore, capbefore;
+	int64_t longest;          /* rows of the longest source: no more bands make sense */
+	const om_op *refused_at;  /* the op that was looked at last: if there is no region, that prevents it */
+} om_tile_region;
+
+/* Make the region [first, end); false if there is none, with the op that prevents it. */
+bool om_tile_region_new(om_tile_graph *g, uint32_t first, uint32_t end, om_tile_axis axis, om_arena *mem, om_tile_region *r);
+/* The entry of a value; NULL: it is not in the region, or a constant. */
+om_tile_value *om_tile_value_of(const om_tile_region *r, const om_value *v);
+
+/* ---- The ops of the bands (tile_code.c). ---- */
+
+/* A value that exists while the region runs. */
+typedef struct om_tile_piece {
+	const om_value *of;       /* it is this part of that value */
+	om_part part;
+	uint64_t bytes;
+	bool is_outside;          /* it is there before the region */
+} om_tile_piece;
+
+typedef enum om_tile_kind {
+	OM_TILE_OP,               /* the op of the region, whole: before the bands */
+	OM_TILE_PART,             /* a part of it */
+	OM_TILE_PARTIAL,          /* a contribution to a sum */
+	OM_TILE_COMBINE, OM_TILE_FINISH, /* two contributions; the sum of all */
+	OM_TILE_CUT,              /* Slice */
+	OM_TILE_CONCATENATE,      /* Concat */
+	OM_TILE_PLACE_FIRST, OM_TILE_PLACE, /* the first part becomes a whole; a part is written into it */
+} om_tile_kind;
+
+/* An op of a tiled region. */
+typedef struct om_tile_step {
+	om_tile_kind kind;
+	om_tile_rule *rule;       /* of the op; NULL for the others */
+	const om_op *op;
+	om_part part;             /* of output or input rule->index; of a cut: the part of the value */
+	uint32_t nin, nout;
+	uint32_t *in, *out;       /* pieces; OM_TILE_NONE: a constant, or none */
+	uint64_t scratch;         /* bytes that are computed and cut off */
+} om_tile_step;
+
+typedef struct om_tile_code {
+	om_arena *mem;
+	om_tile_piece *piece;
+	size_t npiece, cappiece;
+	om_tile_step *step;
+	size_t nstep, capstep;
+	uint32_t *result;         /* by index in om_tile_region.value: the piece that is the whole value after the region */
+} om_tile_code;
+
+/* The code of a region in `bands` bands; false if it cannot be divided so. */
+bool om_tile_code_new(om_tile_region *r, uint32_t bands, om_tile_join join, om_arena *mem, om_tile_code *c);
+/* The ops of the graph as they are. */
+void om_tile_code_whole(const om_tile_graph *g, om_arena *mem, om_tile_code *c);
+/* Do all elements of the part follow one another in the value? */
+bool om_tile_is_contiguous(const om_value *v, int axis);
+
+/* ---- Estimated peaks (tile_sweep.c). ---- */
+
+/* The peak of the steps of a region, or for NULL of the whole graph, without storage that exists before and after it.  `at`, unless NULL, receives the
+ * bytes of each step. */
+uint64_t om_tile_sweep(const om_tile_graph *g, const om_tile_code *c, const om_tile_region *r, uint64_t *at);
+
+#endif

@@ -1,0 +1,469 @@
+/* Which regions to tile: the lowest peak for which the ops can be covered.
+ *
+ * For a peak, an interval of ops serves if no step in it needs more, as it is or in bands.  Intervals begin and end
+ * where few bytes are alive, and a shortest path of them, by the number of ops that they become, leads from the first
+ * op to the last.  Bisection finds the lowest peak that has a path.  What a region takes does not depend on the peak, so
+ * it is simulated once; regions with the same ops and shapes share it. */
+#include <config.h>
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "lower/tile/tile_internal.h"
+
+enum {
+	LADDER = 13,              /* numbers of bands that are tried */
+	FINE = 8,                 /* index of the one that is tried first */
+	NEAR = 8,                 /* cuts before a step that is too high, at which regions for it begin */
+	MOST_MISSES = 24, MOST_AFTER_HIT = 5, MOST_HITS = 8, /* regions from one cut */
+	LONGEST = 400,            /* ops of a region */
+	MOST_STEPS = 4000,        /* ops that replace those of a region */
+	MOST_ROUNDS = 28,
+};
+
+static const uint32_t ladder[2][LADDER] = {
+	{2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 112},
+	{2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128},
+};
+
+/* What a region takes, without storage that exists before and after it. */
+struct cost {
+	uint64_t peak;            /* 0: not simulated; UINT64_MAX: it cannot be divided so */
+	uint32_t nstep;
+};
+
+static const struct cost unknown = {UINT64_MAX, 0};
+
+/* The regions of all intervals with the same hash. */
+struct memo {
+	uint64_t hash;
+	bool is_known[OM_TILE_AXES], is_region[OM_TILE_AXES], scatters[OM_TILE_AXES];
+	int64_t longest[OM_TILE_AXES];
+	struct cost cost[OM_TILE_AXES][OM_TILE_JOINS][LADDER];
+};
+
+/* A cut that can be reached. */
+struct reached {
+	bool is_reached, is_tiled; /* by a region */
+	uint64_t ops;
+	uint32_t from;            /* the cut before */
+	om_tile_choice choice;
+	uint64_t peak;
+};
+
+struct search {
+	om_session *session;
+	om_tile_graph *g;
+	const om_tile_request *request;
+	om_arena *mem;
+	uint32_t *cut;
+	uint32_t ncut;
+	struct memo **slot;       /* open addressing */
+	size_t nmemo, nslot;
+	uint64_t *hash;           /* [ncut * ncut] 0: not computed */
+	uint64_t *through;        /* of the same, UINT64_MAX: not computed */
+	uint64_t simulated;
+	bool is_limited;
+};
+
+/* ---- Memo. ---- */
+
+static struct memo **
+slot_of(struct memo **slot, size_t n, uint64_t hash)
+{
+	size_t k = hash & (n - 1);
+
+	while (slot[k] && slot[k]->hash != hash)
+		k = (k + 1) & (n - 1);
+	return &slot[k];
+}
+
+static void
+grow(struct search *s)
+{
+	const size_t n = s->nslot ? s->nslot * 2 : 1024;
+	struct memo **slot = OM_NEWN(s->mem, struct memo *, n);
+
+	for (size_t k = 0; k < s->nslot; k++)
+		if (s->slot[k])
+			*slot_of(slot, n, s->slot[k]->hash) = s->slot[k];
+	s->slot = slot;
+	s->nslot = n;
+}
+
+static struct memo *
+memo_of(struct search *s, uint32_t x, uint32_t y)
+{
+	uint64_t *hash = &s->hash[(size_t)x * s->ncut + y];
+	struct memo **at;
+
+	if (!*hash)
+		*hash = om_tile_hash(s->g, s->cut[x], s->cut[y]) | 1;
+	if (s->nmemo * 2 >= s->nslot)
+		grow(s);
+	at = slot_of(s->slot, s->nslot, *hash);
+	if (!*at) {
+		*at = OM_NEW(s->mem, struct memo);
+		(*at)->hash = *hash;
+		s->nmemo++;
+	}
+	return *at;
+}
+
+static uint64_t
+through(struct search *s, uint32_t x, uint32_t y)
+{
+	uint64_t *at = &s->through[(size_t)x * s->ncut + y];
+
+	if (*at == UINT64_MAX)
+		*at = om_tile_through(s->g, s->cut[x], s->cut[y]);
+	return *at;
+}
+
+/* ---- Costs. ---- */
+
+struct interval {
+	uint32_t x, y;            /* cuts */
+	om_tile_axis axis;
+	om_tile_join join;
+};
+
+static bool
+scatters(const om_tile_region *r)
+{
+	for (size_t k = 0; k < r->nvalue; k++)
+		if (r->value[k].is_out && r->value[k].is_banded && r->value[k].axis != OM_WHOLE
+		    && !om_tile_is_contiguous(r->value[k].v, r->value[k].axis))
+			return true;
+	return false;
+}
+
+/* Make the region of an interval; remember whether there is one. */
+static bool
+make_region(struct search *s, const struct interval *i, struct memo *m, om_arena *mem, om_tile_region *r)
+{
+	const bool is_region = om_tile_region_new(s->g, s->cut[i->x], s->cut[i->y], i->axis, mem, r);
+
+	s->simulated += s->cut[i->y] - s->cut[i->x];
+	m->is_known[i->axis] = true;
+	m->is_region[i->axis] = is_region;
+	m->longest[i->axis] = r->longest;
+	m->scatters[i->axis] = is_region && scatters(r);
+	return is_region;
+}
+
+static void
+simulate(struct search *s, const struct interval *i, struct memo *m, uint32_t bands, struct cost *cost)
+{
+	om_arena *tmp = om_arena_new();
+	om_tile_region r;
+	om_tile_code c;
+
+	*cost = (struct cost){UINT64_MAX, 0};
+	if (make_region(s, i, m, tmp, &r) && om_tile_code_new(&r, bands, i->join, tmp, &c)) {
+		cost->peak = om_tile_sweep(s->g, &c, &r, NULL);
+		cost->nstep = (uint32_t)c.nstep;
+		s->simulated += c.nstep;
+	}
+	om_arena_free(tmp);
+}
+
+static const struct cost *
+cost_of(struct search *s, const struct interval *i, struct memo *m, uint32_t step)
+{
+	struct cost *cost = &m->cost[i->axis][i->join][step];
+	const uint32_t bands = ladder[i->axis == OM_TILE_SUM][step];
+
+	if (cost->peak)
+		return cost;
+	if ((m->is_known[i->axis] && m->longest[i->axis] < bands) || (uint64_t)bands * (s->cut[i->y] - s->cut[i->x]) > MOST_STEPS) {
+		*cost = (struct cost){UINT64_MAX, 0};
+	} else if (s->simulated >= s->request->effort) {
+		s->is_limited = true;
+		return &unknown;
+	} else {
+		simulate(s, i, m, bands, cost);
+	}
+	return cost;
+}
+
+static bool
+fits(struct search *s, const struct interval *i, struct memo *m, uint32_t step, uint64_t most)
+{
+	const struct cost *cost = cost_of(s, i, m, step);
+
+	return cost->peak != UINT64_MAX && cost->peak + through(s, i->x, i->y) <= most;
+}
+
+/* The finest number of bands that is possible. */
+static uint32_t
+finest(struct search *s, const struct interval *i, const struct memo *m)
+{
+	const uint32_t n = s->cut[i->y] - s->cut[i->x];
+	uint32_t step = FINE;
+
+	while (step > 0 && ((int64_t)ladder[i->axis == OM_TILE_SUM][step] > m->longest[i->axis]
+	       || ladder[i->axis == OM_TILE_SUM][step] * n > MOST_STEPS))
+		step--;
+	return step;
+}
+
+/* The smallest number of bands with a peak of at most `most`; LADDER: none is known. */
+static uint32_t
+fewest_bands(struct search *s, const struct interval *i, struct memo *m, uint64_t most)
+{
+	uint32_t high = finest(s, i, m), low = 0;
+
+	if (!fits(s, i, m, high, most)) {
+		const struct cost *cost = cost_of(s, i, m, high);
+		if (cost->peak != UINT64_MAX && cost->peak + through(s, i->x, i->y) > most + most / 2)
+			return LADDER;
+		for (low = high + 1; low < LADDER && !fits(s, i, m, low, most);)
+			low++;
+		return low;
+	}
+	while (low < high) {
+		const uint32_t mid = (low + high) / 2;
+		if (fits(s, i, m, mid, most))
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return low;
+}
+
+static bool
+is_region(struct search *s, const struct interval *i, struct memo *m)
+{
+	om_tile_region r;
+
+	if (!m->is_known[i->axis]) {
+		om_arena *tmp = om_arena_new();
+		make_region(s, i, m, tmp, &r);
+		om_arena_free(tmp);
+	}
+	return m->is_region[i->axis] && m->longest[i->axis] >= 2;
+}
+
+/* The region of an interval with the fewest ops whose peak is at most `most`. */
+static bool
+choose(struct search *s, uint32_t x, uint32_t y, uint64_t most, om_tile_choice *best, uint64_t *peak)
+{
+	struct memo *m = memo_of(s, x, y);
+
+	best->nstep = UINT32_MAX;
+	for (int axis = 0; axis < OM_TILE_AXES; axis++)
+		for (int join = 0; join < OM_TILE_JOINS; join++) {
+			const struct interval i = {x, y, (om_tile_axis)axis, (om_tile_join)join};
+			if (!is_region(s, &i, m) || (join == OM_TILE_SCATTER && !m->scatters[axis]))
+				continue;
+			const uint32_t step = fewest_bands(s, &i, m, most);
+			if (step == LADDER)
+				continue;
+			const struct cost *cost = cost_of(s, &i, m, step);
+			if (cost->nstep >= best->nstep)
+				continue;
+			*best = (om_tile_choice){s->cut[x], s->cut[y], i.axis, i.join, ladder[axis == OM_TILE_SUM][step], cost->nstep};
+			*peak = cost->peak + through(s, x, y);
+		}
+	return best->nstep != UINT32_MAX;
+}
+
+/* ---- Paths. ---- */
+
+static void
+relax(struct reached *to, const struct reached *from, uint32_t x, uint64_t ops, const om_tile_choice *choice, uint64_t peak)
+{
+	const uint64_t all = from->ops + ops;
+
+	if (to->is_reached && to->ops <= all)
+		return;
+	*to = (struct reached){.is_reached = true, .is_tiled = choice != NULL, .ops = all, .from = x,
+		.peak = peak > from->peak ? peak : from->peak};
+	if (choice)
+		to->choice = *choice;
+}
+
+/* The first step from `i` on that takes more than `most`. */
+static uint32_t
+first_high(const struct search *s, uint32_t i, uint64_t most)
+{
+	while (i < s->g->nop && s->g->step[i] <= most)
+		i++;
+	return i;
+}
+
+static uint64_t
+highest(const struct search *s, uint32_t i, uint32_t end)
+{
+	uint64_t most = 0;
+
+	for (; i < end; i++)
+		most = s->g->step[i] > most ? s->g->step[i] : most;
+	return most;
+}
+
+/* Regions from cut `x` that contain the step `high`. */
+static void
+try_regions(struct search *s, struct reached *at, uint32_t x, uint32_t y, uint64_t most)
+{
+	uint32_t hits = 0, misses = 0;
+	om_tile_choice choice;
+	uint64_t peak;
+
+	for (; y < s->ncut && hits < MOST_HITS && misses < (hits ? MOST_AFTER_HIT : MOST_MISSES); y++) {
+		if (s->cut[y] - s->cut[x] > LONGEST)
+			return;
+		if (s->g->live[s->cut[y]] > most || s->cut[y] - s->cut[x] < 2)
+			continue;
+		if (choose(s, x, y, most, &choice, &peak)) {
+			relax(&at[y], &at[x], x, choice.nstep, &choice, peak);
+			hits++;
+			misses = 0;
+		} else {
+			misses++;
+		}
+	}
+}
+
+static bool
+find_path(struct search *s, uint64_t most, struct reached *at)
+{
+	memset(at, 0, s->ncut * sizeof *at);
+	at[0].is_reached = true;
+	for (uint32_t x = 0; x < s->ncut; x++) {
+		if (!at[x].is_reached)
+			continue;
+		const uint32_t i = s->cut[x], high = first_high(s, i, most);
+		uint32_t y = x + 1;
+		for (; y < s->ncut && s->cut[y] <= high; y++)
+			relax(&at[y], &at[x], x, s->cut[y] - i, NULL, highest(s, i, s->cut[y]));
+		if (y < s->ncut && s->g->live[i] <= most && (x == 0 || at[x].is_tiled || y - x <= NEAR))
+			try_regions(s, at, x, y, most);
+	}
+	return at[s->ncut - 1].is_reached && at[s->ncut - 1].ops <= s->request->most_ops;
+}
+
+static void
+store_path(const struct search *s, const struct reached *at, om_tile_plan *out)
+{
+	uint32_t n = 0;
+
+	for (uint32_t x = s->ncut - 1; x; x = at[x].from)
+		n += at[x].is_tiled;
+	out->choice = OM_NEWN(s->mem, om_tile_choice, n);
+	out->n = n;
+	for (uint32_t x = s->ncut - 1; x; x = at[x].from)
+		if (at[x].is_tiled)
+			out->choice[--n] = at[x].choice;
+	out->after = at[s->ncut - 1].peak;
+}
+
+/* ---- Bisection. ---- */
+
+/* The lowest peak, to within about 2 %. */
+static void
+bisect(struct search *s, om_tile_plan *out)
+{
+	struct reached *at = OM_NEWN(s->mem, struct reached, s->ncut);
+	uint64_t low = 0, high = out->before;
+
+	for (int round = 0; round < MOST_ROUNDS && high - low > high / 50; round++) {
+		const uint64_t most = low ? (uint64_t)sqrt((double)low * (double)high) : high / 2;
+		if (find_path(s, most, at)) {
+			store_path(s, at, out);
+			high = out->after;
+		} else {
+			low = most;
+		}
+	}
+}
+
+static void
+search(struct search *s, om_tile_plan *out)
+{
+	struct reached *at = OM_NEWN(s->mem, struct reached, s->ncut);
+
+	if (s->request->budget && out->before <= s->request->budget)
+		return;
+	if (s->request->budget && find_path(s, s->request->budget, at))
+		store_path(s, at, out);
+	else
+		bisect(s, out);
+}
+
+/* ---- Cuts. ---- */
+
+/* Positions with fewer bytes than beside them, and those after an op with much work that adds nothing. */
+static bool
+is_cut(const om_tile_graph *g, uint32_t i)
+{
+	if (i == 0 || i == g->nop)
+		return true;
+	return g->live[i] < g->live[i + 1] || g->live[i] < g->live[i - 1]
+		|| (g->live[i] <= g->live[i - 1] && om_op_cost(g->op[i - 1]).bytes < om_op_cost(g->op[i - 1]).flops);
+}
+
+static void
+list_cuts(struct search *s)
+{
+	s->cut = OM_NEWN(s->mem, uint32_t, (size_t)s->g->nop + 1);
+	for (uint32_t i = 0; i <= s->g->nop; i++)
+		if (is_cut(s->g, i))
+			s->cut[s->ncut++] = i;
+	s->hash = OM_NEWN(s->mem, uint64_t, (size_t)s->ncut * s->ncut);
+	s->through = OM_NEWN(s->mem, uint64_t, (size_t)s->ncut * s->ncut);
+	memset(s->through, 0xff, (size_t)s->ncut * s->ncut * sizeof *s->through);
+}
+
+/* ---- Reasons. ---- */
+
+/* About the highest step outside of all regions. */
+static void
+explain(struct search *s, om_tile_plan *out)
+{
+	const om_tile_graph *g = s->g;
+	uint32_t top = 0, k = 0;
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < g->nop; i++) {
+		while (k < out->n && out->choice[k].end <= i)
+			k++;
+		const bool is_tiled = k < out->n && out->choice[k].first <= i;
+		if (!is_tiled && g->step[i] > most) {
+			most = g->step[i];
+			top = i;
+		}
+	}
+	if (!most)
+		return;
+	out->refusal.op = g->op[top];
+	om_arena *tmp = om_arena_new();
+	bool any = false;
+	for (int axis = 0; axis < OM_TILE_AXES && !any; axis++) {
+		om_tile_region r;
+		any = om_tile_region_new(s->g, top, top + 1, (om_tile_axis)axis, tmp, &r);
+	}
+	om_arena_free(tmp);
+	if (!any)
+		out->refusal.why = "it has no parts along any axis that is tried";
+}
+
+om_status
+om_tile_search(om_session *session, const om_prog *p, const om_tile_request *r, om_arena *mem, om_tile_plan *out)
+{
+	struct search s = {.session = session, .request = r, .mem = mem};
+
+	*out = (om_tile_plan){0};
+	s.g = om_tile_graph_new(p, r, mem);
+	for (uint32_t i = 0; i < s.g->nop; i++)
+		out->before = s.g->step[i] > out->before ? s.g->step[i] : out->before;
+	out->after = out->before;
+	list_cuts(&s);
+	if (s.g->nop > 1)
+		search(&s, out);
+	out->simulated = s.simulated;
+	out->is_limited = s.is_limited;
+	explain(&s, out);
+	return OM_OK;
+}
