@@ -1,6 +1,6 @@
 /* Building the ops of the bands: a step of om_tile_code becomes one op, or a few.
  *
- * New ops go before the first op of the region that runs in bands; then the ops that ran in bands are removed, and each
+ * New ops go before the last op of the region that runs in bands, which all constants of the region precede; then the ops that ran in bands are removed, and each
  * result is defined by the op that completes it. */
 #include <config.h>
 
@@ -292,10 +292,10 @@ is_before(const om_tile_region *r, const om_op *op)
 static om_status
 build(struct maker *m, const om_tile_region *r, const om_tile_code *c)
 {
-	uint32_t i = r->first;
+	uint32_t i = r->end - 1;
 
 	while (is_before(r, r->g->op[i]))
-		i++;
+		i--;
 	m->at = r->g->op[i];
 	m->made = OM_NEWN(m->mem, om_value *, c->npiece);
 	for (size_t k = 0; k < c->npiece; k++)

@@ -15,7 +15,7 @@ enum {
 	LADDER = 13,              /* numbers of bands that are tried */
 	FINE = 8,                 /* index of the one that is tried first */
 	NEAR = 8,                 /* cuts before a step that is too high, at which regions for it begin */
-	MOST_MISSES = 24, MOST_AFTER_HIT = 5, MOST_HITS = 8, /* regions from one cut */
+	MOST_MISSES = 40, MOST_AFTER_HIT = 24, MOST_HITS = 200, /* regions from one cut */
 	LONGEST = 400,            /* ops of a region */
 	MOST_STEPS = 4000,        /* ops that replace those of a region */
 	MOST_ROUNDS = 28,
