@@ -6,16 +6,18 @@
  * except that a sum over a divided axis is added up in another order. */
 #include <config.h>
 
-#include <inttypes.h>
+#include <string.h>
 
 #include "alloc/assign.h"
 #include "alloc/op_facts.h"
+#include "alloc/run_memory.h"
 #include "host/host.h"
 #include "ir/binding.h"
+#include "ir/schedule.h"
+#include "ir/steps.h"
 #include "lower/tile/tile.h"
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
-#include "ir/schedule.h"
 
 static const char plan[] = "schedule=min-memory,liveness,views,alias-io=declared,inplace,loops,pack";
 
@@ -58,7 +60,10 @@ packed(om_run *r, om_prog *p, uint64_t *bytes)
 
 	OM_TRY(om_assign_schedule(r->session, p, om_schedule_new(p, r->scratch), r->request, om_prog_op_facts(p, r->request),
 		r->scratch, &views, &full, &last));
-	return om_assignment_full_size(r->session, p, last, bytes);
+	om_arena_size size;
+	OM_TRY(om_assignment_size(r->session, p, last, &size));
+	*bytes = size.bytes;
+	return OM_OK;
 }
 
 static om_status
@@ -80,50 +85,116 @@ tiled(om_run *r, const om_prog *p, const om_tile_request *request, const om_tile
 
 /* ---- What was done, for reports. ---- */
 
-static const char *
-axis_text(om_tile_axis axis)
-{
-	static const char *const names[] = {[OM_TILE_ROWS] = "rows", [OM_TILE_COLUMNS] = "columns",
-		[OM_TILE_CHANNELS] = "channels", [OM_TILE_SUM] = "sum"};
+static const char *const axis_names[] = {
+	[OM_TILE_ROWS] = "rows", [OM_TILE_COLUMNS] = "columns", [OM_TILE_CHANNELS] = "channels", [OM_TILE_SUM] = "sum",
+};
 
-	return names[axis];
+static const char *const join_names[] = {[OM_TILE_CONCAT] = "concat", [OM_TILE_SCATTER] = "scatter"};
+
+/* The ops of the graph that run, in order. */
+static om_op **
+list_ops(const om_prog *p, om_arena *mem, uint32_t *n)
+{
+	om_op **ops = OM_NEWN(mem, om_op *, p->first->nop);
+
+	*n = 0;
+	for (om_op *op = p->first->first; op; op = op->next)
+		if (!op->is_folded)
+			ops[(*n)++] = op;
+	return ops;
+}
+
+/* Before the program changes. */
+static om_tiling *
+describe(const om_prog *p, const om_tile_plan *t, om_arena *mem)
+{
+	om_tiling *out = OM_NEW(mem, om_tiling);
+	om_op **ops = list_ops(p, mem, &out->ops_before);
+
+	out->ops_after = out->ops_before;
+	out->region = OM_NEWN(mem, struct om_tiled_region, t->n);
+	for (uint32_t k = 0; k < t->n; k++) {
+		const om_tile_choice *c = &t->choice[k];
+		out->region[k] = (struct om_tiled_region){om_strdup(mem, om_op_label(ops[c->first])),
+			om_strdup(mem, om_op_label(ops[c->end - 1])), axis_names[c->axis], join_names[c->join], c->end - c->first,
+			c->bands, c->nstep};
+	}
+	if (t->refusal.op) {
+		out->highest = om_strdup(mem, om_op_label(t->refusal.op));
+		out->highest_bytes = t->refusal.bytes;
+		out->why = t->refusal.why;
+	}
+	return out;
+}
+
+static om_status
+change(om_run *r, om_prog *p, const om_tile_request *request, const om_tile_plan *t, om_tiling *d, uint64_t after)
+{
+	uint32_t n;
+
+	OM_TRY(om_tile_apply(r->session, p, request, t));
+	list_ops(p, r->scratch, &n);
+	d->n = t->n;
+	d->after = after;
+	d->ops_after = n;
+	om_count(r, "regions", d->n);
+	om_count(r, "ops_before", d->ops_before);
+	om_count(r, "ops_after", n);
+	return OM_OK;
+}
+
+/* What a limit of the total leaves for the arena; 0, the smallest one, if that is nothing. */
+static uint64_t
+budget_of_total(om_run *r, om_prog *p)
+{
+	const uint64_t outside = om_bytes_outside_arenas(p, om_prog_op_facts(p, r->request));
+
+	return outside < r->request->total ? r->request->total - outside : 0;
+}
+
+static om_status
+read_request(om_run *r, om_prog *p, om_tile_request *request)
+{
+	const char *join = om_option(r, "join");
+
+	*request = (om_tile_request){.bytes = sizes(r, p), .only_concat = strcmp(join, "concat") == 0};
+	if (!request->only_concat && strcmp(join, "any") != 0)
+		return om_fail(r->session, OM_USAGE, "option join must be any or concat, not %s", join);
+	OM_TRY(om_option_number(r, "budget", &request->budget));
+	if (request->budget == 0 && r->request->total)
+		request->budget = budget_of_total(r, p);
+	OM_TRY(om_option_number(r, "nodes", &request->most_ops));
+	return om_option_number(r, "effort", &request->effort);
 }
 
 static om_status
 run(om_run *r, om_prog *p)
 {
-	om_tile_request request = {.bytes = sizes(r, p)};
-	uint64_t before, after = 0;
+	om_arena *mem = om_arena_new();
+	om_tile_request request;
+	uint64_t before, after;
 	om_tile_plan t;
 
-	OM_TRY(om_option_number(r, "budget", &request.budget));
-	OM_TRY(om_option_number(r, "nodes", &request.most_ops));
-	OM_TRY(om_option_number(r, "effort", &request.effort));
+	OM_TRY(read_request(r, p, &request));
 	OM_TRY(om_tile_search(r->session, p, &request, r->scratch, &t));
 	om_count(r, "simulated", t.simulated);
 	if (t.is_limited)
 		om_limit_reached(r, p, "effort", "the search for regions to tile; others may lower the peak further");
 	OM_TRY(planned(r, p, &before));
 	after = before;
-	om_count(r, "bytes_before", before);
-	om_info(r->session, "tile: estimated %" PRIu64 " untiled, %" PRIu64 " tiled", t.before, t.after);
-	for (uint32_t k = 0; k < t.n; k++)
-		om_info(r->session, "tile: ops %u to %u, %u bands of %s, %u ops, join %d", t.choice[k].first, t.choice[k].end,
-			t.choice[k].bands, axis_text(t.choice[k].axis), t.choice[k].nstep, t.choice[k].join);
 	if (t.n)
 		OM_TRY(tiled(r, p, &request, &t, before, &after));
-	om_info(r->session, "tile: arena %" PRIu64 " -> %" PRIu64 , before, after);
-	if (after < before) {
-		om_count(r, "ops_before", p->first->nop);
-		OM_TRY(om_tile_apply(r->session, p, &request, &t));
-		om_count(r, "regions", t.n);
-		om_count(r, "ops_after", p->first->nop);
-	}
-	om_count(r, "bytes_after", after < before ? after : before);
-	return OM_OK;
+	om_tiling *d = describe(p, &t, mem);
+	d->before = d->after = before;
+	if (after < before)
+		OM_TRY(change(r, p, &request, &t, d, after));
+	om_count(r, "bytes_before", d->before);
+	om_count(r, "bytes_after", d->after);
+	return om_fact_attach(r, p, "tiling", mem, d);
 }
 
 static const om_pass_option options[] = {
+	{"join", "any", "how results become whole: `any`, also by ScatterND, which takes less where it runs in place; `concat`"},
 	{"budget", "0", "bytes: the fewest ops for arenas of this size; 0: the smallest arenas"},
 	{"nodes", "4000", "limit of the ops of the tiled graph"},
 	{"effort", "30000000", "limit of the search, in ops of bands that are simulated"},
@@ -140,6 +211,16 @@ static const om_pass_counter counters[] = {
 	{0}
 };
 
+static const om_pass_flag flags[] = {
+	{.name = "tile", .option = "join", .value = "any", .adds = true,
+		.brief = "run regions of the graph in bands; it becomes another graph, which is never worse"},
+	{.name = "tile-join", .option = "join", .arg = "HOW", .adds = true, .brief = "the same; results become whole by `concat` alone, or `any` way"},
+	{.name = "tile-nodes", .option = "nodes", .arg = "N", .kind = OM_FLAG_NUMBER, .min = 1, .max = 1000000, .adds = true,
+		.brief = "the same, with at most N ops in the tiled graph"},
+	{.name = "budget", .option = "budget", .arg = "SIZE", .brief = "target size of the arena"},
+	{0}
+};
+
 OM_PASS(
 	.name = "tile",
 	.brief = "run regions of the graph in bands to lower the peak",
@@ -147,4 +228,6 @@ OM_PASS(
 	.keeps = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST,
 	.options = options,
 	.counters = counters,
+	.flags = flags,
+	.gives_facts = "tiling",
 	.run = run)

@@ -37,10 +37,11 @@ typedef struct om_tile_choice {
 	uint32_t nstep;           /* ops that replace those of the region */
 } om_tile_choice;
 
-/* Why the op of the highest step that was not tiled is in no region. */
+/* Why the op of the highest step outside of all regions is in none. */
 typedef struct om_tile_refusal {
-	const om_op *op;          /* NULL: nothing was refused */
-	const char *why;          /* a phrase; NULL: no region with it is small enough */
+	const om_op *op;          /* NULL: all ops are in regions */
+	uint64_t bytes;           /* estimated, of that step */
+	const char *why;          /* a phrase */
 } om_tile_refusal;
 
 /* What is required of a tiling. */
@@ -48,6 +49,7 @@ typedef struct om_tile_request {
 	const uint64_t *bytes;    /* by value id: size in the arena; 0: it is elsewhere */
 	uint64_t budget;          /* bytes: the fewest ops for a peak that is no higher; 0: the lowest peak */
 	uint64_t most_ops;        /* limit of the ops of the tiled graph */
+	bool only_concat;         /* results become whole by Concat alone */
 	uint64_t effort;          /* limit of the search, in ops of bands that are simulated */
 } om_tile_request;
 
@@ -60,6 +62,21 @@ typedef struct om_tile_plan {
 	bool is_limited;          /* the search ended at its effort */
 	om_tile_refusal refusal;  /* about the highest step outside of all regions */
 } om_tile_plan;
+
+/* What the pass `tile` did: the data of the fact `tiling`. */
+typedef struct om_tiling {
+	uint64_t before, after;   /* arenas: untiled, and tiled before the ops are ordered; equal if nothing was tiled */
+	uint32_t ops_before, ops_after; /* ops of the graph that run */
+	struct om_tiled_region {
+		const char *first, *last; /* labels of its first and last op */
+		const char *axis, *join; /* words: what is divided; how results become whole */
+		uint32_t ops, bands, steps; /* ops that it had; bands; ops that it has now */
+	} *region;                /* in order */
+	uint32_t n;               /* how many */
+	const char *highest;      /* the op of the highest step outside of all regions; NULL: there is none */
+	uint64_t highest_bytes;   /* estimated bytes of that step */
+	const char *why;          /* why it is in none, a phrase */
+} om_tiling;
 
 /* Find regions that lower the peak of `p`, whose shapes are known and constants folded.  Results are allocated from
  * `mem`.  The ops run in the order of the blocks. */

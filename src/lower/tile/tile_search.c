@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "ir/query.h"
 #include "lower/tile/tile_internal.h"
 
 enum {
@@ -19,6 +20,7 @@ enum {
 	LONGEST = 400,            /* ops of a region */
 	MOST_STEPS = 4000,        /* ops that replace those of a region */
 	MOST_ROUNDS = 28,
+	FIRST_SCATTER = 13,       /* opset with ScatterND and Pad for all types */
 };
 
 static const uint32_t ladder[2][LADDER] = {
@@ -63,7 +65,7 @@ struct search {
 	uint64_t *hash;           /* [ncut * ncut] 0: not computed */
 	uint64_t *through;        /* of the same, UINT64_MAX: not computed */
 	uint64_t simulated;
-	bool is_limited;
+	bool is_limited, may_scatter;
 };
 
 /* ---- Memo. ---- */
@@ -255,7 +257,7 @@ choose(struct search *s, uint32_t x, uint32_t y, uint64_t most, om_tile_choice *
 	for (int axis = 0; axis < OM_TILE_AXES; axis++)
 		for (int join = 0; join < OM_TILE_JOINS; join++) {
 			const struct interval i = {x, y, (om_tile_axis)axis, (om_tile_join)join};
-			if (!is_region(s, &i, m) || (join == OM_TILE_SCATTER && !m->scatters[axis]))
+			if (!is_region(s, &i, m) || (join == OM_TILE_SCATTER && !(s->may_scatter && m->scatters[axis])))
 				continue;
 			const uint32_t step = fewest_bands(s, &i, m, most);
 			if (step == LADDER)
@@ -437,7 +439,7 @@ explain(struct search *s, om_tile_plan *out)
 	}
 	if (!most)
 		return;
-	out->refusal.op = g->op[top];
+	out->refusal = (om_tile_refusal){g->op[top], most, "no region with it that is small enough was found"};
 	om_arena *tmp = om_arena_new();
 	bool any = false;
 	for (int axis = 0; axis < OM_TILE_AXES && !any; axis++) {
@@ -455,6 +457,7 @@ om_tile_search(om_session *session, const om_prog *p, const om_tile_request *r, 
 	struct search s = {.session = session, .request = r, .mem = mem};
 
 	*out = (om_tile_plan){0};
+	s.may_scatter = !r->only_concat && om_opset_version(p, "") >= FIRST_SCATTER;
 	s.g = om_tile_graph_new(p, r, mem);
 	for (uint32_t i = 0; i < s.g->nop; i++)
 		out->before = s.g->step[i] > out->before ? s.g->step[i] : out->before;

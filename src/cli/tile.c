@@ -1,0 +1,190 @@
+/* tile: write a model whose large values are never there as a whole. */
+#include <config.h>
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "base/clean_text.h"
+#include "cli/cli.h"
+#include "lower/tile/tile.h"
+#include "report/report.h"
+
+static const char simplify[] = "inline,shapes,fold,prune";
+static const char order[] = "schedule=min-memory,liveness,views,alias-io=declared,inplace,loops,pack";
+
+/* The result: what the pass says, and the plan of the written model. */
+struct result {
+	const om_tiling *t;
+	uint64_t arena, bound;
+};
+
+/* ---- Text. ---- */
+
+static void
+tell_region(om_cli *c, const struct om_tiled_region *r)
+{
+	printf("  %" PRIu32 " ops in %" PRIu32 " bands (%s%s), %" PRIu32 " ops: %s to %s\n", r->ops, r->bands, r->axis,
+		strcmp(r->join, "scatter") == 0 ? ", scatter" : "", r->steps, om_clean_text(c->mem, r->first),
+		om_clean_text(c->mem, r->last));
+}
+
+static void
+tell(om_cli *c, const char *out, const struct result *r)
+{
+	const om_tiling *t = r->t;
+	char before[32], after[32];
+
+	printf("%s: arena %" PRIu64 " (%s), was %" PRIu64 " (%s); %" PRIu32 " ops, was %" PRIu32 "; no added multiply-adds\n", out,
+		r->arena, om_bytes_text(r->arena, after), t->before, om_bytes_text(t->before, before), t->ops_after, t->ops_before);
+	for (uint32_t k = 0; k < t->n; k++)
+		tell_region(c, &t->region[k]);
+	if (t->n == 0)
+		printf("  not tiled: no regions were found whose arena is smaller\n");
+	if (t->highest && t->highest_bytes + t->highest_bytes / 8 >= r->arena)
+		printf("  highest step outside of regions: %s, about %" PRIu64 " bytes: %s\n", om_clean_text(c->mem, t->highest),
+			t->highest_bytes, t->why);
+}
+
+/* ---- JSON. ---- */
+
+static json_t *
+text(om_cli *c, const char *s)
+{
+	return s ? json_string(om_clean_text(c->mem, s)) : json_null();
+}
+
+static json_t *
+region_json(om_cli *c, const struct om_tiled_region *r)
+{
+	json_t *j = json_object();
+
+	json_object_set_new(j, "first", text(c, r->first));
+	json_object_set_new(j, "last", text(c, r->last));
+	json_object_set_new(j, "ops", json_integer(r->ops));
+	json_object_set_new(j, "bands", json_integer(r->bands));
+	json_object_set_new(j, "axis", json_string(r->axis));
+	json_object_set_new(j, "join", json_string(r->join));
+	json_object_set_new(j, "ops_after", json_integer(r->steps));
+	return j;
+}
+
+static json_t *
+bytes_json(uint64_t n)
+{
+	return json_integer((json_int_t)n);
+}
+
+static om_status
+write_json(om_cli *c, FILE *to, const void *arg)
+{
+	const struct result *r = arg;
+	const om_tiling *t = r->t;
+	json_t *j = json_object(), *regions = json_array();
+
+	for (uint32_t k = 0; k < t->n; k++)
+		json_array_append_new(regions, region_json(c, &t->region[k]));
+	json_object_set_new(j, "schema", json_string("onnxmem-tile/1"));
+	json_object_set_new(j, "model", text(c, c->arg[0]));
+	json_object_set_new(j, "arena_bytes_before", bytes_json(t->before));
+	json_object_set_new(j, "arena_bytes", bytes_json(r->arena));
+	json_object_set_new(j, "lower_bound_bytes", bytes_json(r->bound));
+	json_object_set_new(j, "ops_before", json_integer(t->ops_before));
+	json_object_set_new(j, "ops", json_integer(t->ops_after));
+	json_object_set_new(j, "regions", regions);
+	json_object_set_new(j, "highest_outside", text(c, t->highest));
+	json_object_set_new(j, "highest_outside_bytes", bytes_json(t->highest_bytes));
+	json_object_set_new(j, "highest_outside_why", text(c, t->why));
+	const bool ok = json_dumpf(j, to, JSON_INDENT(2)) == 0 && putc('\n', to) != EOF;
+	json_decref(j);
+	return ok ? OM_OK : om_fail(c->session, OM_IO, "the JSON cannot be written");
+}
+
+/* ---- All. ---- */
+
+/* The pipeline of the pass, with its options. */
+static om_status
+tiling_pipeline(om_cli *c, const char **out)
+{
+	const char *join = om_cli_option(c, "join");
+	uint64_t nodes = 0;
+
+	OM_TRY(om_cli_settings(c));
+	OM_TRY(om_cli_number(c, "tile-nodes", 1, 1000000, &nodes));
+	if (join && strcmp(join, "any") != 0 && strcmp(join, "concat") != 0)
+		return om_fail(c->session, OM_USAGE, "option --join requires any or concat, not %s", join);
+	*out = om_printf(c->mem, "%s,tile=%s:budget=%" PRIu64, simplify, join ? join : "any", c->budget);
+	if (nodes)
+		*out = om_printf(c->mem, "%s:nodes=%" PRIu64, *out, nodes);
+	return OM_OK;
+}
+
+/* The fact is valid until the next pass that changes order or storage: its data are copied. */
+static om_status
+tile(om_cli *c, struct result *r)
+{
+	const char *pipeline = NULL;
+
+	OM_TRY(tiling_pipeline(c, &pipeline));
+	OM_TRY(om_cli_passes(c, pipeline));
+	const om_tiling *t = om_fact_data(c->prog, "tiling");
+	om_tiling *copy = om_memdup(c->mem, t, sizeof *t);
+	copy->region = om_memdup(c->mem, t->region, t->n * sizeof *t->region);
+	for (uint32_t k = 0; k < t->n; k++) {
+		copy->region[k].first = om_strdup(c->mem, t->region[k].first);
+		copy->region[k].last = om_strdup(c->mem, t->region[k].last);
+	}
+	copy->highest = t->highest ? om_strdup(c->mem, t->highest) : NULL;
+	r->t = copy;
+	OM_TRY(om_cli_passes(c, order));
+	OM_TRY(om_plan_verify(c->session, c->prog, c->prog->plan));
+	r->arena = c->prog->plan->arena[0].bytes;
+	r->bound = c->prog->plan->arena[0].lower_bound;
+	return OM_OK;
+}
+
+static om_status
+run(om_cli *c)
+{
+	const char *in = c->arg[0], *out = c->arg[1], *json = om_cli_option(c, "json");
+	struct result r;
+
+	OM_TRY(om_cli_own_path(c, in, out));
+	OM_TRY(om_cli_load(c, in));
+	if (!c->model)
+		return om_fail(c->session, OM_USAGE, "%s is a text, not a model", in);
+	OM_TRY(om_cli_shapes(c, NULL, true));
+	OM_TRY(tile(c, &r));
+	om_model_strip(c->model);
+	OM_TRY(om_model_update(c->session, c->model, c->prog));
+	OM_TRY(om_model_save(c->session, c->model, out));
+	if (json)
+		OM_TRY(om_cli_write(c, json, write_json, &r));
+	if (!json || strcmp(json, "-") != 0)
+		tell(c, out, &r);
+	return OM_OK;
+}
+
+static const om_opt opts[] = {
+	{"budget", "SIZE", "the fewest ops with which a run needs no more than SIZE; exit with status 3 if that is\n"
+		"                            not reached [the smallest arena]"},
+	{"budget-of", "WHAT", "what the budget limits: `total`, arena, weights, inputs and outputs together; or\n"
+		"                            `arena` [total]"},
+	{"tile-nodes", "N", "limit of the ops of OUT [4000]"},
+	{"join", "HOW", "how results become whole: `concat`; `any`, also by ScatterND, which takes less memory\n"
+		"                            where the runtime computes it in place [any]"},
+	{"json", "FILE", "write what was done as JSON", .writes = OM_WRITES_FILE},
+	{0}
+};
+
+static const om_opt_group group = {"options", opts};
+
+const om_cmd om_tile_cmd = {
+	.name = "tile", .usage = "IN OUT [options]", .brief = "write a model that needs less memory, in bands",
+	.text = "OUT computes what IN does, with standard operators alone, for any runtime.  Large values are never there as a\n"
+		"whole: their ops run in bands of rows, or of channels or hidden units, and rows that later bands need are kept, so\n"
+		"that nothing is computed twice.  Sums over a divided axis are added up in another order; everything else is the\n"
+		"same, bit for bit.  The plan of OUT is made and verified; if it is not smaller, OUT is IN, simplified.",
+	.min_args = 2, .max_args = 2, .output_arg = 2,
+	.group = {&group, &om_shape_options}, .run = run,
+};
