@@ -34,20 +34,22 @@ sizes(om_run *r, om_prog *p)
 	return bytes;
 }
 
-/* The arenas of the plan that a copy of the program gets. */
+/* The arena of the plan that a copy of the program gets, whatever the limits are. */
 static om_status
 planned(om_run *r, const om_prog *p, uint64_t *bytes)
 {
 	om_pass_hook *hook = r->host->hook;
+	om_plan_request unlimited = *r->request;
 	om_prog *copy;
 
+	unlimited.arena = NULL;
+	unlimited.narena = 0;
+	unlimited.total = 0;
 	OM_TRY(om_prog_copy(r->session, p, &copy));
 	r->host->hook = NULL;
-	const om_status st = om_host_run_for(r->host, copy, plan, r->request);
+	const om_status st = om_host_run_for(r->host, copy, plan, om_plan_request_copy(&unlimited, r->scratch));
 	r->host->hook = hook;
-	*bytes = 0;
-	for (uint32_t k = 0; st == OM_OK && k < copy->plan->narena; k++)
-		*bytes += copy->plan->arena[k].bytes;
+	*bytes = st == OM_OK ? copy->plan->arena[0].bytes : 0;
 	om_prog_free(copy);
 	return st;
 }
