@@ -1,0 +1,339 @@
+/* Tiling: random regions of random programs run in bands, and give the same bits; sums over a divided axis, nearly. */
+#include <config.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../same.h"
+#include "base/rng.h"
+#include "lower/tile/tile_internal.h"
+#include "unit.h"
+
+enum { PROGRAMS = 1000, VALUES = 24, TRIES = 40 };
+
+static const char simplify[] = "inline,shapes,fold,prune";
+static const char order[] = "schedule=original,liveness,views,alias-io=declared,inplace,loops,pack";
+
+/* A program under construction. */
+struct maker {
+	uint64_t state;
+	FILE *to;
+	int64_t dim[VALUES][4];   /* of images, or tokens with dim[1] == 0 */
+	uint32_t n, nweight;
+};
+
+static int64_t
+below(struct maker *m, int64_t n)
+{
+	return (int64_t)om_rng_below(&m->state, (uint64_t)n);
+}
+
+static void
+write_const(struct maker *m, const char *name, int rank, const int64_t *dim)
+{
+	int64_t count = 1;
+
+	fprintf(m->to, "\t%%%s%u = const float64[", name, m->nweight);
+	for (int d = 0; d < rank; d++) {
+		fprintf(m->to, "%s%lld", d ? "," : "", (long long)dim[d]);
+		count *= dim[d];
+	}
+	fprintf(m->to, "] {");
+	for (int64_t k = 0; k < count; k++)
+		fprintf(m->to, "%s%.3f", k ? ", " : "", om_rng_unit(&m->state) - 0.5);
+	fprintf(m->to, "}\n");
+}
+
+static void
+add_value(struct maker *m, const int64_t *dim)
+{
+	memcpy(m->dim[m->n++], dim, sizeof m->dim[0]);
+}
+
+/* ---- Images. ---- */
+
+static void
+add_conv(struct maker *m, uint32_t x)
+{
+	const int64_t *d = m->dim[x], k = 1 + 2 * below(m, 3), dilation = 1 + below(m, 2), stride = 1 + below(m, 2);
+	const bool is_deep = below(m, 3) == 0;
+	const int64_t pad = below(m, 2) * (k / 2) * dilation, reach = (k - 1) * dilation + 1;
+	const int64_t h = (d[2] + 2 * pad - reach) / stride + 1, w = (d[3] + 2 * pad - reach) / stride + 1;
+
+	if (d[2] + 2 * pad < reach || d[3] + 2 * pad < reach)
+		return;
+	const int64_t channels = is_deep ? d[1] : 1 + below(m, 5);
+	const int64_t weight[] = {channels, is_deep ? 1 : d[1], k, k};
+	write_const(m, "w", 4, weight);
+	write_const(m, "b", 1, &channels);
+	fprintf(m->to, "\t%%v%u = Conv(%%v%u, %%w%u, %%b%u) {pads = [%lld, %lld, %lld, %lld], strides = [%lld, %lld], "
+		"dilations = [%lld, %lld], group = %lld}\n", m->n, x, m->nweight, m->nweight, (long long)pad, (long long)pad,
+		(long long)pad, (long long)pad, (long long)stride, (long long)stride, (long long)dilation, (long long)dilation,
+		(long long)(is_deep ? d[1] : 1));
+	m->nweight++;
+	add_value(m, (const int64_t[]){d[0], channels, h, w});
+}
+
+static void
+add_pool(struct maker *m, uint32_t x)
+{
+	const int64_t *d = m->dim[x], k = 2 + below(m, 2), stride = 1 + below(m, 2), pad = below(m, 2);
+	const bool is_max = below(m, 2);
+
+	if (d[2] + 2 * pad < k || d[3] + 2 * pad < k)
+		return;
+	fprintf(m->to, "\t%%v%u = %s(%%v%u) {kernel_shape = [%lld, %lld], strides = [%lld, %lld], "
+		"pads = [%lld, %lld, %lld, %lld]}\n", m->n, is_max ? "MaxPool" : "AveragePool", x, (long long)k, (long long)k,
+		(long long)stride, (long long)stride, (long long)pad, (long long)pad, (long long)pad, (long long)pad);
+	add_value(m, (const int64_t[]){d[0], d[1], (d[2] + 2 * pad - k) / stride + 1, (d[3] + 2 * pad - k) / stride + 1});
+}
+
+static void
+add_unary(struct maker *m, uint32_t x)
+{
+	static const char *const names[] = {"Relu", "Sigmoid", "Tanh", "Neg", "Softplus"};
+
+	fprintf(m->to, "\t%%v%u = %s(%%v%u)\n", m->n, names[below(m, 5)], x);
+	add_value(m, m->dim[x]);
+}
+
+static void
+add_binary(struct maker *m, uint32_t x)
+{
+	const uint32_t y = (uint32_t)below(m, m->n);
+
+	if (memcmp(m->dim[x], m->dim[y], sizeof m->dim[x]) != 0)
+		return;
+	fprintf(m->to, "\t%%v%u = %s(%%v%u, %%v%u)\n", m->n, below(m, 2) ? "Add" : "Mul", x, y);
+	add_value(m, m->dim[x]);
+}
+
+static void
+add_concat(struct maker *m, uint32_t x)
+{
+	const uint32_t y = (uint32_t)below(m, m->n);
+	const int64_t *d = m->dim[x], *e = m->dim[y];
+
+	if (d[2] != e[2] || d[3] != e[3] || d[1] + e[1] > 12)
+		return;
+	fprintf(m->to, "\t%%v%u = Concat(%%v%u, %%v%u) {axis = 1}\n", m->n, x, y);
+	add_value(m, (const int64_t[]){d[0], d[1] + e[1], d[2], d[3]});
+}
+
+static void
+add_global(struct maker *m, uint32_t x)
+{
+	const int64_t *d = m->dim[x];
+
+	fprintf(m->to, "\t%%v%u = GlobalAveragePool(%%v%u)\n", m->n, x);
+	add_value(m, (const int64_t[]){d[0], d[1], 1, 1});
+	fprintf(m->to, "\t%%v%u = Mul(%%v%u, %%v%u)\n", m->n, x, m->n - 1);
+	add_value(m, d);
+}
+
+/* ---- Tokens: dims are {1, 0, tokens, features}. ---- */
+
+static void
+add_product(struct maker *m, uint32_t x)
+{
+	const int64_t *d = m->dim[x], features = 2 + below(m, 7), weight[] = {d[3], features};
+
+	write_const(m, "w", 2, weight);
+	fprintf(m->to, "\t%%v%u = MatMul(%%v%u, %%w%u)\n", m->n, x, m->nweight++);
+	add_value(m, (const int64_t[]){1, 0, d[2], features});
+}
+
+/* Attention without scaling: scores between all tokens. */
+static void
+add_attention(struct maker *m, uint32_t x)
+{
+	const int64_t *d = m->dim[x];
+
+	fprintf(m->to, "\t%%t%u = Transpose(%%v%u) {perm = [0, 2, 1]}\n", m->n, x);
+	fprintf(m->to, "\t%%s%u = MatMul(%%v%u, %%t%u)\n", m->n, x, m->n);
+	fprintf(m->to, "\t%%p%u = Softmax(%%s%u) {axis = -1}\n", m->n, m->n);
+	fprintf(m->to, "\t%%v%u = MatMul(%%p%u, %%v%u)\n", m->n, m->n, x);
+	add_value(m, d);
+}
+
+static void
+add_norm(struct maker *m, uint32_t x)
+{
+	const int64_t *d = m->dim[x];
+
+	write_const(m, "g", 1, &d[3]);
+	fprintf(m->to, "\t%%v%u = LayerNormalization(%%v%u, %%g%u)\n", m->n, x, m->nweight++);
+	add_value(m, d);
+}
+
+/* ---- Programs. ---- */
+
+typedef void add_op(struct maker *m, uint32_t x);
+
+static void
+write_results(struct maker *m)
+{
+	fprintf(m->to, "\tret %%v%u", m->n - 1);
+	if (below(m, 3) == 0)
+		fprintf(m->to, ", %%v%u", 1 + (uint32_t)below(m, m->n - 1));
+	fprintf(m->to, "\n}\n");
+}
+
+static char *
+make_program(uint64_t seed)
+{
+	static add_op *const image[] = {add_conv, add_conv, add_conv, add_pool, add_unary, add_unary, add_binary, add_concat,
+		add_global};
+	static add_op *const token[] = {add_product, add_product, add_attention, add_norm, add_unary, add_binary};
+	struct maker m = {.state = seed};
+	char *text;
+	size_t size;
+
+	m.to = open_memstream(&text, &size);
+	const bool is_image = below(&m, 3) != 0;
+	const int64_t first[] = {1, is_image ? 1 + below(&m, 4) : 0, 4 + below(&m, 14), 4 + below(&m, 9)};
+	fprintf(m.to, "program \"\" ir 8 opset 17\n^main(%%v0: float64[1,");
+	if (is_image)
+		fprintf(m.to, "%lld,", (long long)first[1]);
+	fprintf(m.to, "%lld,%lld]) {\n", (long long)first[2], (long long)first[3]);
+	add_value(&m, first);
+	for (uint32_t k = 0, most = 3 + (uint32_t)below(&m, 10); k < most || m.n < 3; k++) {
+		const uint32_t x = below(&m, 3) ? m.n - 1 : (uint32_t)below(&m, m.n);
+		if (is_image)
+			image[below(&m, 9)](&m, x);
+		else
+			token[below(&m, 6)](&m, x);
+	}
+	write_results(&m);
+	fclose(m.to);
+	return text;
+}
+
+/* ---- Runs. ---- */
+
+static bool
+run_planned(bench *b, om_exec_options *o, uint64_t seed)
+{
+	om_tensor x = tensor_zero(b->mem, OM_FLOAT64, &b->p->first->param[0]->shape);
+
+	for (int64_t k = 0; k < om_shape_count(&x.shape); k++)
+		set_element(&x, k, om_rng_unit(&seed) * 2 - 1);
+	if (!is_ok(b->s, om_verify(b->s, b->p)) || !is_ok(b->s, om_host_run(b->h, b->p, order))
+	    || !is_ok(b->s, om_plan_verify(b->s, b->p, b->p->plan)))
+		return false;
+	return is_ok(b->s, bench_exec(b, o)) && is_ok(b->s, bench_run(b, &x, 1));
+}
+
+static bool
+is_near(const om_tensor *a, const om_tensor *b)
+{
+	if (!om_shape_equal(&a->shape, &b->shape))
+		return false;
+	for (int64_t k = 0; k < om_shape_count(&a->shape); k++)
+		if (!(fabs(element_at(a, k) - element_at(b, k)) <= 1e-9 * (1 + fabs(element_at(a, k)))))
+			return false;
+	return true;
+}
+
+static bool
+is_equal(const bench *a, const bench *b, bool is_sum)
+{
+	bool equal = true;
+
+	for (uint32_t k = 0; k < a->p->first->nresult; k++) {
+		const om_tensor *x = om_exec_result(a->e, k), *y = om_exec_result(b->e, k);
+		equal &= is_sum ? is_near(x, y) : same_tensors(x, y);
+	}
+	return equal;
+}
+
+/* ---- Regions. ---- */
+
+struct counts {
+	unsigned tiled, of_axis[OM_TILE_AXES], of_join[OM_TILE_JOINS];
+};
+
+static const uint64_t *
+sizes(om_arena *mem, const om_prog *p)
+{
+	uint64_t *bytes = OM_NEWN(mem, uint64_t, p->nvalue);
+
+	for (uint32_t k = 0; k < p->nvalue; k++)
+		bytes[k] = p->values[k]->def ? om_value_bytes(p->values[k]) : 0;
+	return bytes;
+}
+
+/* A region that can be tiled so; false: none was met.  The reference kernel of Softmax adds in an order that depends on
+ * sizes; those of Conv and MatMul only do for float32. */
+static bool
+pick(om_tile_graph *g, uint64_t *state, om_arena *mem, om_tile_choice *c, bool *is_sum)
+{
+	for (int k = 0; k < TRIES; k++) {
+		const uint32_t first = (uint32_t)om_rng_below(state, g->nop), end = first + 1 + (uint32_t)om_rng_below(state, g->nop - first);
+		om_tile_region r;
+		om_tile_code code;
+		*c = (om_tile_choice){first, end, (om_tile_axis)om_rng_below(state, OM_TILE_AXES),
+			(om_tile_join)om_rng_below(state, OM_TILE_JOINS), 2 + (uint32_t)om_rng_below(state, 5), 0};
+		if (!om_tile_region_new(g, first, end, c->axis, mem, &r) || !om_tile_code_new(&r, c->bands, c->join, mem, &code))
+			continue;
+		*is_sum = false;
+		for (size_t b = 0; b < r.nband; b++)
+			*is_sum |= r.band[b]->is_sum || strcmp(r.band[b]->op->type, "Softmax") == 0;
+		return om_tile_sweep(g, &code, &r, NULL) > 0;
+	}
+	return false;
+}
+
+static bool
+is_same_in_bands(uint64_t seed, struct counts *n)
+{
+	om_exec_options o = OM_EXEC_OPTIONS(.poison = true, .precise = true);
+	bench a = bench_open(), b = bench_open();
+	char *text = make_program(seed);
+	om_tile_choice choice;
+	bool is_sum, good = is_ok(a.s, bench_plan(&a, text, simplify)) && is_ok(b.s, bench_plan(&b, text, simplify));
+
+	if (good) {
+		const om_tile_request request = {.bytes = sizes(b.mem, b.p)};
+		om_tile_graph *g = om_tile_graph_new(b.p, &request, b.mem);
+		uint64_t state = seed ^ 77;
+		if (pick(g, &state, b.mem, &choice, &is_sum)) {
+			const om_tile_plan plan = {.choice = &choice, .n = 1};
+			good = is_ok(b.s, om_tile_apply(b.s, b.p, &request, &plan)) && run_planned(&a, &o, seed)
+				&& run_planned(&b, &o, seed) && is_equal(&a, &b, is_sum);
+			n->tiled++;
+			n->of_axis[choice.axis]++;
+			n->of_join[choice.join]++;
+		}
+	}
+	if (!good)
+		printf("# seed %llu: ops %u to %u, axis %d, join %d, %u bands\n%s", (unsigned long long)seed, choice.first, choice.end,
+			choice.axis, choice.join, choice.bands, text);
+	free(text);
+	bench_close(&a);
+	bench_close(&b);
+	return good;
+}
+
+static void
+random_regions(void)
+{
+	struct counts n = {0};
+
+	for (uint64_t seed = 1; seed <= PROGRAMS; seed++)
+		CU_ASSERT_TRUE_FATAL(is_same_in_bands(seed, &n));
+	CU_ASSERT_TRUE(n.tiled > PROGRAMS / 2);
+	for (int k = 0; k < OM_TILE_AXES; k++)
+		CU_ASSERT_TRUE(n.of_axis[k] > PROGRAMS / 50);
+	for (int k = 0; k < OM_TILE_JOINS; k++)
+		CU_ASSERT_TRUE(n.of_join[k] > PROGRAMS / 50);
+}
+
+static CU_TestInfo tile_tests[] = {
+	{"random regions in bands give the same", random_regions},
+	CU_TEST_INFO_NULL,
+};
+
+UNIT_SUITE("tile", tile_tests);
