@@ -106,6 +106,16 @@ list_ops(const om_prog *p, om_arena *mem, uint32_t *n)
 	return ops;
 }
 
+static double
+work_of(om_op *const *ops, uint32_t n)
+{
+	double flops = 0;
+
+	for (uint32_t k = 0; k < n; k++)
+		flops += om_op_cost(ops[k]).flops;
+	return flops;
+}
+
 /* Before the program changes. */
 static om_tiling *
 describe(const om_prog *p, const om_tile_plan *t, om_arena *mem)
@@ -114,6 +124,7 @@ describe(const om_prog *p, const om_tile_plan *t, om_arena *mem)
 	om_op **ops = list_ops(p, mem, &out->ops_before);
 
 	out->ops_after = out->ops_before;
+	out->flops_before = out->flops_after = work_of(ops, out->ops_before);
 	out->region = OM_NEWN(mem, struct om_tiled_region, t->n);
 	for (uint32_t k = 0; k < t->n; k++) {
 		const om_tile_choice *c = &t->choice[k];
@@ -135,7 +146,8 @@ change(om_run *r, om_prog *p, const om_tile_request *request, const om_tile_plan
 	uint32_t n;
 
 	OM_TRY(om_tile_apply(r->session, p, request, t));
-	list_ops(p, r->scratch, &n);
+	om_op **ops = list_ops(p, r->scratch, &n);
+	d->flops_after = work_of(ops, n);
 	d->n = t->n;
 	d->after = after;
 	d->ops_after = n;

@@ -11,7 +11,7 @@
 #include "report/report.h"
 
 static const char simplify[] = "inline,shapes,fold,prune";
-static const char order[] = "schedule=min-memory,liveness,views,alias-io=declared,inplace,loops,pack";
+static const char order[] = "prune,schedule=min-memory,liveness,views,alias-io=declared,inplace,loops,pack";
 
 /* The result: what the pass says, and the plan of the written model. */
 struct result {
@@ -29,14 +29,22 @@ tell_region(om_cli *c, const struct om_tiled_region *r)
 		om_clean_text(c->mem, r->last));
 }
 
+/* In percent of the FLOPs, for which a moved element counts as one. */
+static double
+added_work(const om_tiling *t)
+{
+	return t->flops_before > 0 ? 100 * (t->flops_after / t->flops_before - 1) : 0;
+}
+
 static void
 tell(om_cli *c, const char *out, const struct result *r)
 {
 	const om_tiling *t = r->t;
 	char before[32], after[32];
 
-	printf("%s: arena %" PRIu64 " (%s), was %" PRIu64 " (%s); %" PRIu32 " ops, was %" PRIu32 "; no added multiply-adds\n", out,
-		r->arena, om_bytes_text(r->arena, after), t->before, om_bytes_text(t->before, before), t->ops_after, t->ops_before);
+	printf("%s: arena %" PRIu64 " (%s), was %" PRIu64 " (%s); %" PRIu32 " ops, was %" PRIu32 "; work %+.1f %%\n", out,
+		r->arena, om_bytes_text(r->arena, after), t->before, om_bytes_text(t->before, before), t->ops_after, t->ops_before,
+		added_work(t));
 	for (uint32_t k = 0; k < t->n; k++)
 		tell_region(c, &t->region[k]);
 	if (t->n == 0)
@@ -91,6 +99,8 @@ write_json(om_cli *c, FILE *to, const void *arg)
 	json_object_set_new(j, "lower_bound_bytes", bytes_json(r->bound));
 	json_object_set_new(j, "ops_before", json_integer(t->ops_before));
 	json_object_set_new(j, "ops", json_integer(t->ops_after));
+	json_object_set_new(j, "flops_before", json_real(t->flops_before));
+	json_object_set_new(j, "flops", json_real(t->flops_after));
 	json_object_set_new(j, "regions", regions);
 	json_object_set_new(j, "highest_outside", text(c, t->highest));
 	json_object_set_new(j, "highest_outside_bytes", bytes_json(t->highest_bytes));

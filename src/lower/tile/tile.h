@@ -67,6 +67,7 @@ typedef struct om_tile_plan {
 typedef struct om_tiling {
 	uint64_t before, after;   /* arenas: untiled, and tiled before the ops are ordered; equal if nothing was tiled */
 	uint32_t ops_before, ops_after; /* ops of the graph that run */
+	double flops_before, flops_after; /* their work, movement included */
 	struct om_tiled_region {
 		const char *first, *last; /* labels of its first and last op */
 		const char *axis, *join; /* words: what is divided; how results become whole */

@@ -34,15 +34,16 @@ struct maker {
 
 /* ---- Constants. ---- */
 
+/* Integers, as a list or, with `rank` 2, as a column. */
 static om_value *
-ints(struct maker *m, const char *name, size_t n, const int64_t *list)
+integers(struct maker *m, const char *name, int rank, size_t n, const int64_t *list)
 {
 	for (struct constant *k = m->constant; k; k = k->next)
-		if (!k->of && k->n == n && memcmp(k->list, list, n * sizeof *list) == 0)
+		if (!k->of && k->made->shape.rank == rank && k->n == n && memcmp(k->list, list, n * sizeof *list) == 0)
 			return k->made;
 	struct constant *k = OM_NEW(m->mem, struct constant);
-	const int64_t length = (int64_t)n;
-	om_tensor t = {.type = OM_INT64, .shape = om_shape_of(1, &length)};
+	const int64_t dim[] = {(int64_t)n, 1};
+	om_tensor t = {.type = OM_INT64, .shape = om_shape_of(rank, dim)};
 	t.data = om_memdup(m->p->mem, list, n * sizeof *list);
 	*k = (struct constant){.n = n, .list = t.data, .next = m->constant};
 	om_value *v = om_value_fresh(m->p, m->p->first, name);
@@ -53,6 +54,12 @@ ints(struct maker *m, const char *name, size_t n, const int64_t *list)
 	k->made = v;
 	m->constant = k;
 	return v;
+}
+
+static om_value *
+ints(struct maker *m, const char *name, size_t n, const int64_t *list)
+{
+	return integers(m, name, 1, n, list);
 }
 
 static om_status
@@ -148,7 +155,7 @@ row_numbers(struct maker *m, const om_shape *whole, om_part part)
 	for (int64_t k = 0; k < outer; k++)
 		for (int64_t i = 0; i < n; i++)
 			list[k * n + i] = k * whole->dim[part.axis] + part.lo + i;
-	return ints(m, "rows", (size_t)(outer * n), list);
+	return integers(m, "rows", 2, (size_t)(outer * n), list);
 }
 
 static om_status
@@ -166,14 +173,12 @@ static om_status
 make_place(struct maker *m, const om_tile_code *c, const om_tile_step *step)
 {
 	const om_value *whole = c->piece[step->out[0]].of;
-	om_value **made = &m->made[step->out[0]], *rows, *numbers;
+	om_value **made = &m->made[step->out[0]], *rows;
 
 	if (step->kind == OM_TILE_PLACE_FIRST)
 		return make_first(m, whole, step->part, m->made[step->in[0]], made);
 	OM_TRY(as_rows(m, m->made[step->in[1]], step->part.axis, &rows));
-	const int64_t dim[] = {rows->shape.dim[0], 1};
-	OM_TRY(reshape(m, row_numbers(m, &whole->shape, step->part), 2, dim, &numbers));
-	om_value *const in[] = {m->made[step->in[0]], numbers, rows};
+	om_value *const in[] = {m->made[step->in[0]], row_numbers(m, &whole->shape, step->part), rows};
 	OM_TRY(add_op(m, "ScatterND", whole->name, 3, in, NULL, made));
 	return step->part.hi == whole->shape.dim[step->part.axis]
 		? reshape(m, *made, whole->shape.rank, whole->shape.dim, made) : OM_OK;
@@ -228,7 +233,7 @@ make_sum(struct maker *m, const om_tile_step *step)
 
 /* An op that runs before the bands moves there. */
 static void
-move(struct maker *m, const om_tile_code *c, const om_tile_step *step)
+move(struct maker *m, const om_tile_step *step)
 {
 	om_op *op = (om_op *)step->op;
 
@@ -240,7 +245,6 @@ move(struct maker *m, const om_tile_code *c, const om_tile_step *step)
 			if (step->out[k] != NONE)
 				m->made[step->out[k]] = op->out[k];
 		}
-	(void)c;
 }
 
 static om_status
@@ -248,7 +252,7 @@ make_step(struct maker *m, const om_tile_code *c, const om_tile_step *step)
 {
 	switch (step->kind) {
 	case OM_TILE_OP:
-		move(m, c, step);
+		move(m, step);
 		return OM_OK;
 	case OM_TILE_PART: case OM_TILE_PARTIAL:
 		return make_part(m, step);
@@ -312,6 +316,54 @@ build(struct maker *m, const om_tile_region *r, const om_tile_code *c)
 	return OM_OK;
 }
 
+/* ---- Equal constants. ---- */
+
+enum { LARGEST_MERGED = 1 << 16, SLOTS = 1 << 12 };
+
+static uint64_t
+hash_of(const om_value *v, uint64_t bytes)
+{
+	const unsigned char *at = v->data->data;
+	uint64_t h = om_tile_mix((uint64_t)v->type.elem, bytes);
+
+	for (uint64_t k = 0; k < bytes; k++)
+		h = (h ^ at[k]) * UINT64_C(0x100000001b3);
+	return h;
+}
+
+static bool
+is_equal(const om_value *a, const om_value *b, uint64_t bytes)
+{
+	return a->type.elem == b->type.elem && om_shape_equal(&a->shape, &b->shape) && memcmp(a->data->data, b->data->data, bytes) == 0;
+}
+
+/* Small constants that were made since there were `n` values, such as pads and axes, are stored once. */
+static void
+merge_constants(const om_prog *p, uint32_t n, om_arena *mem)
+{
+	struct slot {
+		om_value *v;
+		struct slot *next;
+	} **slot = OM_NEWN(mem, struct slot *, SLOTS);
+
+	for (uint32_t k = n; k < p->nvalue; k++) {
+		om_value *v = p->values[k];
+		uint64_t bytes;
+		if (!v->is_const || v->def || !v->data || !v->data->data || v->data->splat || v->type.elem == OM_STRING
+		    || !om_tensor_bytes(v->type.elem, &v->shape, &bytes) || bytes > LARGEST_MERGED)
+			continue;
+		struct slot **at = &slot[hash_of(v, bytes) % SLOTS];
+		while (*at && !is_equal((*at)->v, v, bytes))
+			at = &(*at)->next;
+		if (*at) {
+			om_value_replace(v, (*at)->v);
+			continue;
+		}
+		*at = OM_NEW(mem, struct slot);
+		(*at)->v = v;
+	}
+}
+
 om_status
 om_tile_apply(om_session *s, om_prog *p, const om_tile_request *request, const om_tile_plan *plan)
 {
@@ -320,6 +372,7 @@ om_tile_apply(om_session *s, om_prog *p, const om_tile_request *request, const o
 	om_tile_region *region = OM_NEWN(mem, om_tile_region, plan->n);
 	om_tile_code *code = OM_NEWN(mem, om_tile_code, plan->n);
 	struct maker m = {.session = s, .p = p, .mem = mem};
+	const uint32_t nvalue = p->nvalue;
 	om_status st = OM_OK;
 
 	for (uint32_t k = 0; k < plan->n && st == OM_OK; k++) {
@@ -330,6 +383,8 @@ om_tile_apply(om_session *s, om_prog *p, const om_tile_request *request, const o
 	}
 	for (uint32_t k = 0; k < plan->n && st == OM_OK; k++)
 		st = build(&m, &region[k], &code[k]);
+	if (st == OM_OK)
+		merge_constants(p, nvalue, mem);
 	om_arena_free(mem);
 	return st;
 }

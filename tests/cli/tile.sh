@@ -1,0 +1,15 @@
+# Tiling: the model that is written, what is told about it, and that it computes the same.
+om tile "$models/digits.onnx" out.onnx --json out.json
+cat out.json
+om plan out.onnx planned.onnx
+om tile "$models/digits.onnx" small.onnx --join concat --tile-nodes 40
+om tile "$models/digits.onnx" small.onnx --budget 1K --budget-of arena
+om tile "$models/digits.onnx" small.onnx --join scatter
+om tile "$models/digits.onnx" "$models/digits.onnx"
+echo 'program "" ir 8 opset 17
+^main(%x: float32[4]) {
+	%y = Relu(%x)
+	ret %y
+}' >text.ir
+om tile text.ir out.onnx
+om report "$models/digits.onnx" --tile -q | sed -n '/^  arena/p'
