@@ -95,7 +95,7 @@ def measure(path, folder):
     end = os.times()
     if done.returncode:
         return {"model": name, "error": done.stderr.strip()}
-    row = dict(json.loads(done.stdout), model=name, file_order=report["file_order_bytes"], planned=report["arena_bytes"],
+    row = dict(json.loads(done.stdout), model=name, file_order=report["original_order_bytes"], planned=report["arena_bytes"],
                seconds=end.children_user + end.children_system - start.children_user - start.children_system)
     try:
         row.update(compare(path, out))

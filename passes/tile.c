@@ -68,21 +68,14 @@ packed(om_run *r, om_prog *p, uint64_t *bytes)
 	return OM_OK;
 }
 
+/* The arena of the copy once it is tiled. */
 static om_status
-tiled(om_run *r, const om_prog *p, const om_tile_request *request, const om_tile_plan *t, uint64_t before, uint64_t *after)
+tiled(om_run *r, om_prog *copy, const om_tile_request *request, const om_tile_plan *t, uint64_t before, uint64_t *after)
 {
-	om_prog *copy;
-
-	OM_TRY(om_prog_copy(r->session, p, &copy));
-	om_status st = om_tile_apply(r->session, copy, request, t);
-	if (st == OM_OK)
-		st = om_verify(r->session, copy);
-	if (st == OM_OK)
-		st = packed(r, copy, after);
-	if (st == OM_OK && *after >= before)
-		st = planned(r, copy, after);
-	om_prog_free(copy);
-	return st;
+	OM_TRY(om_tile_apply(r->session, copy, request, t));
+	OM_TRY(om_verify(r->session, copy));
+	OM_TRY(packed(r, copy, after));
+	return *after >= before ? planned(r, copy, after) : OM_OK;
 }
 
 /* ---- What was done, for reports. ---- */
@@ -116,15 +109,17 @@ work_of(om_op *const *ops, uint32_t n)
 	return flops;
 }
 
-/* Before the program changes. */
+/* `searched` is the program that the plan is for. */
 static om_tiling *
-describe(const om_prog *p, const om_tile_plan *t, om_arena *mem)
+describe(const om_prog *p, const om_prog *searched, const om_tile_plan *t, om_arena *mem)
 {
 	om_tiling *out = OM_NEW(mem, om_tiling);
+	uint32_t n;
 	om_op **ops = list_ops(p, mem, &out->ops_before);
 
 	out->ops_after = out->ops_before;
 	out->flops_before = out->flops_after = work_of(ops, out->ops_before);
+	ops = list_ops(searched, mem, &n);
 	out->region = OM_NEWN(mem, struct om_tiled_region, t->n);
 	for (uint32_t k = 0; k < t->n; k++) {
 		const om_tile_choice *c = &t->choice[k];
@@ -145,6 +140,8 @@ change(om_run *r, om_prog *p, const om_tile_request *request, const om_tile_plan
 {
 	uint32_t n;
 
+	OM_TRY(om_tile_unpack(r->session, p, &n));
+	om_count(r, "unpacked", n);
 	OM_TRY(om_tile_apply(r->session, p, request, t));
 	om_op **ops = list_ops(p, r->scratch, &n);
 	d->flops_after = work_of(ops, n);
@@ -181,27 +178,44 @@ read_request(om_run *r, om_prog *p, om_tile_request *request)
 	return om_option_number(r, "effort", &request->effort);
 }
 
+/* Search in a copy, which becomes the tiled program, and has the ids that the program would get. */
+static om_status
+search(om_run *r, om_prog *p, om_prog *copy, om_arena *mem, om_tiling **out)
+{
+	om_tile_request request;
+	uint64_t before, after;
+	om_tile_plan t;
+	uint32_t n;
+
+	OM_TRY(om_tile_unpack(r->session, copy, &n));
+	OM_TRY(read_request(r, copy, &request));
+	OM_TRY(om_tile_search(r->session, copy, &request, r->scratch, &t));
+	om_count(r, "simulated", t.simulated);
+	if (t.is_limited)
+		om_limit_reached(r, p, "effort", "the search for regions to tile; others may lower the peak further");
+	*out = describe(p, copy, &t, mem);
+	OM_TRY(planned(r, p, &before));
+	after = before;
+	if (t.n)
+		OM_TRY(tiled(r, copy, &request, &t, before, &after));
+	(*out)->before = (*out)->after = before;
+	return after < before ? change(r, p, &request, &t, *out, after) : OM_OK;
+}
+
 static om_status
 run(om_run *r, om_prog *p)
 {
 	om_arena *mem = om_arena_new();
-	om_tile_request request;
-	uint64_t before, after;
-	om_tile_plan t;
+	om_tiling *d = NULL;
+	om_prog *copy;
 
-	OM_TRY(read_request(r, p, &request));
-	OM_TRY(om_tile_search(r->session, p, &request, r->scratch, &t));
-	om_count(r, "simulated", t.simulated);
-	if (t.is_limited)
-		om_limit_reached(r, p, "effort", "the search for regions to tile; others may lower the peak further");
-	OM_TRY(planned(r, p, &before));
-	after = before;
-	if (t.n)
-		OM_TRY(tiled(r, p, &request, &t, before, &after));
-	om_tiling *d = describe(p, &t, mem);
-	d->before = d->after = before;
-	if (after < before)
-		OM_TRY(change(r, p, &request, &t, d, after));
+	OM_TRY(om_prog_copy(r->session, p, &copy));
+	const om_status st = search(r, p, copy, mem, &d);
+	om_prog_free(copy);
+	if (st != OM_OK) {
+		om_arena_free(mem);
+		return st;
+	}
 	om_count(r, "bytes_before", d->before);
 	om_count(r, "bytes_after", d->after);
 	return om_fact_attach(r, p, "tiling", mem, d);
@@ -216,6 +230,7 @@ static const om_pass_option options[] = {
 };
 
 static const om_pass_counter counters[] = {
+	{"unpacked", "packed products that were divided"},
 	{"regions", "regions that run in bands"},
 	{"ops_before", "ops of the graph, if it was tiled"},
 	{"ops_after", "ops of the tiled graph"},
