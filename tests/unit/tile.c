@@ -11,7 +11,7 @@
 #include "lower/tile/tile_internal.h"
 #include "unit.h"
 
-enum { PROGRAMS = 1000, VALUES = 24, TRIES = 40 };
+enum { PROGRAMS = 1000, VALUES = 32, TRIES = 40 };
 
 static const char simplify[] = "inline,shapes,fold,prune";
 static const char order[] = "schedule=original,liveness,views,alias-io=declared,inplace,loops,pack";
@@ -158,6 +158,23 @@ add_attention(struct maker *m, uint32_t x)
 	add_value(m, d);
 }
 
+/* A packed product, cut into two blocks. */
+static void
+add_packed(struct maker *m, uint32_t x)
+{
+	const int64_t *d = m->dim[x], half = 1 + below(m, 4), weight[] = {d[3], 2 * half};
+	const uint32_t name = m->n;
+
+	write_const(m, "w", 2, weight);
+	write_const(m, "b", 1, &weight[1]);
+	fprintf(m->to, "\t%%q%u = MatMul(%%v%u, %%w%u)\n\t%%r%u = Add(%%q%u, %%b%u)\n", name, x, m->nweight, name, name,
+		m->nweight);
+	m->nweight++;
+	fprintf(m->to, "\t%%v%u, %%v%u = Split(%%r%u) {axis = -1}\n", name, name + 1, name);
+	add_value(m, (const int64_t[]){1, 0, d[2], half});
+	add_value(m, (const int64_t[]){1, 0, d[2], half});
+}
+
 static void
 add_norm(struct maker *m, uint32_t x)
 {
@@ -186,7 +203,7 @@ make_program(uint64_t seed)
 {
 	static add_op *const image[] = {add_conv, add_conv, add_conv, add_pool, add_unary, add_unary, add_binary, add_concat,
 		add_global};
-	static add_op *const token[] = {add_product, add_product, add_attention, add_norm, add_unary, add_binary};
+	static add_op *const token[] = {add_product, add_packed, add_attention, add_norm, add_unary, add_binary};
 	struct maker m = {.state = seed};
 	char *text;
 	size_t size;
@@ -252,7 +269,7 @@ is_equal(const bench *a, const bench *b, bool is_sum)
 /* ---- Regions. ---- */
 
 struct counts {
-	unsigned tiled, of_axis[OM_TILE_AXES], of_join[OM_TILE_JOINS];
+	unsigned packed, tiled, of_axis[OM_TILE_AXES], of_join[OM_TILE_JOINS];
 };
 
 static const uint64_t *
@@ -296,10 +313,13 @@ is_same_in_bands(uint64_t seed, struct counts *n)
 	bool is_sum, good = is_ok(a.s, bench_plan(&a, text, simplify)) && is_ok(b.s, bench_plan(&b, text, simplify));
 
 	if (good) {
+		uint32_t packed;
+		good = is_ok(b.s, om_tile_unpack(b.s, b.p, &packed));
+		n->packed += packed;
 		const om_tile_request request = {.bytes = sizes(b.mem, b.p)};
 		om_tile_graph *g = om_tile_graph_new(b.p, &request, b.mem);
 		uint64_t state = seed ^ 77;
-		if (pick(g, &state, b.mem, &choice, &is_sum)) {
+		if (good && pick(g, &state, b.mem, &choice, &is_sum)) {
 			const om_tile_plan plan = {.choice = &choice, .n = 1};
 			good = is_ok(b.s, om_tile_apply(b.s, b.p, &request, &plan)) && run_planned(&a, &o, seed)
 				&& run_planned(&b, &o, seed) && is_equal(&a, &b, is_sum);
@@ -325,6 +345,7 @@ random_regions(void)
 	for (uint64_t seed = 1; seed <= PROGRAMS; seed++)
 		CU_ASSERT_TRUE_FATAL(is_same_in_bands(seed, &n));
 	CU_ASSERT_TRUE(n.tiled > PROGRAMS / 2);
+	CU_ASSERT_TRUE(n.packed > PROGRAMS / 50);
 	for (int k = 0; k < OM_TILE_AXES; k++)
 		CU_ASSERT_TRUE(n.of_axis[k] > PROGRAMS / 50);
 	for (int k = 0; k < OM_TILE_JOINS; k++)
