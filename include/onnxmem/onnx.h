@@ -37,6 +37,10 @@ OM_API om_status om_model_import(om_session *s, om_model *m, om_prog **out);
  * functions.  Unchanged parts keep their messages. */
 OM_API om_status om_model_update(om_session *s, om_model *m, const om_prog *p);
 
+/* After an update: remove the initializers of the graph that the program, which must not have been changed since, does
+ * not read any more, inputs with a default aside.  Returns the number of those removed. */
+OM_API size_t om_model_drop_unused(om_model *m, const om_prog *p);
+
 /* Store a training step as the training information of the model, replacing the existing one.
  * The program was made from the model by om_prog_add_training_step() with `copies`; the part of it
  * that is not in the model's graph becomes the training information, and the graph is unchanged.
