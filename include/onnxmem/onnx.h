@@ -28,6 +28,10 @@ OM_API void om_model_free(om_model *m);   /* NULL is fine */
  * from. */
 OM_API om_status om_model_save(om_session *s, const om_model *m, const char *path);
 
+/* The same to memory, which the caller frees with free().  External data stays where it is: a reader resolves it in
+ * the folder of the model.  `*data` is NULL on failure. */
+OM_API om_status om_model_save_memory(om_session *s, const om_model *m, char **data, size_t *size);
+
 /* Import the model as a program.  Nodes that are not in topological order are sorted stably;
  * cycles, undefined names and names defined twice are OM_INVALID.  An op whose operator, or
  * whose version of the operator, is unknown is kept without an operator definition. */

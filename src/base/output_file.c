@@ -319,3 +319,29 @@ om_output_write(om_session *s, const char *path, om_output_writer *write, void *
 	free(o.temporary);
 	return st;
 }
+
+/* An error of a stream in memory is that there is no more of it; closing it sets its data. */
+om_status
+om_output_memory(om_session *s, const char *what, om_output_writer *write, void *arg, char **data, size_t *size)
+{
+	struct output o = {.session = s, .path = what, .write = write, .arg = arg};
+	char *bytes = NULL;
+
+	*data = NULL;
+	*size = 0;
+	o.to = open_memstream(&bytes, size);
+	if (!o.to)
+		return om_fail(s, OM_MEMORY, "there is no memory for %s", what);
+	om_status st = om_guarded(s, run_writer, &o);
+	const bool is_whole = !ferror(o.to) && fflush(o.to) == 0;
+	fclose(o.to);
+	if (st == OM_OK && !is_whole)
+		st = om_fail(s, OM_MEMORY, "there is no memory for %s", what);
+	if (st == OM_OK) {
+		*data = bytes;
+		return st;
+	}
+	free(bytes);
+	*size = 0;
+	return st;
+}

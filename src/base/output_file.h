@@ -23,6 +23,10 @@ typedef om_status om_output_writer(om_session *s, FILE *to, void *arg);
  * OM_MEMORY if memory runs out in `write`. */
 om_status om_output_write(om_session *s, const char *path, om_output_writer *write, void *arg);
 
+/* The same to memory, which the caller frees with free() and which ends with a NUL that `*size` does not count.  `what`
+ * names it in messages.  `*data` is NULL on failure. */
+om_status om_output_memory(om_session *s, const char *what, om_output_writer *write, void *arg, char **data, size_t *size);
+
 /* Can `path` be written, as far as can be known before?  To be called before long work.  A folder is
  * accepted if `may_be_folder`. */
 om_status om_output_check(om_session *s, const char *path, bool may_be_folder);

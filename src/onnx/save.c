@@ -232,6 +232,21 @@ om_model_save(om_session *s, const om_model *m, const char *path)
 	OM_GUARDED(s, model_save_guarded(s, m, path));
 }
 
+static om_status
+model_save_memory_guarded(om_session *s, const om_model *m, char **data, size_t *size)
+{
+	OM_TRY(check_size(s, m->name, &m->proto->base));
+	return om_output_memory(s, "the file of the model", write_model, (void *)(uintptr_t)m, data, size);
+}
+
+om_status
+om_model_save_memory(om_session *s, const om_model *m, char **data, size_t *size)
+{
+	*data = NULL;
+	*size = 0;
+	OM_GUARDED(s, model_save_memory_guarded(s, m, data, size));
+}
+
 /* ---- The original of a planned model. ---- */
 
 bool

@@ -1,0 +1,92 @@
+/* Reports as texts, and models in memory: what programs get without files. */
+#include <config.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "onnxmem/report.h"
+#include "tests/fixtures.h"
+#include "unit.h"
+
+static const char program[] =
+	"program \"t\" ir 8 opset 17\n"
+	"^g(%x: float32[4,8]) {\n"
+	"	%a = Neg(%x)\n"
+	"	%b = Exp(%a)\n"
+	"	ret %b\n"
+	"}\n";
+
+static void
+has_form(bench *b, om_report_form form, const char *part)
+{
+	char *text = NULL;
+
+	CU_ASSERT(is_ok(b->s, om_plan_report(b->s, b->p, "folder/some.onnx", form, &text)));
+	CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, part));
+	free(text);
+}
+
+static void
+every_form_is_written(void)
+{
+	bench b = bench_open();
+
+	CU_ASSERT_FATAL(is_ok(b.s, bench_model(&b, "trained.onnx")));
+	CU_ASSERT_FATAL(is_ok(b.s, om_host_run(b.h, b.p, om_default_pipeline())));
+	has_form(&b, OM_REPORT_TEXT, "lower bound");
+	has_form(&b, OM_REPORT_JSON, "\"model\": \"some.onnx\"");
+	has_form(&b, OM_REPORT_CSV, "lower,upper");
+	has_form(&b, OM_REPORT_SVG, "</svg>");
+	has_form(&b, OM_REPORT_HTML, "</html>");
+	has_form(&b, OM_REPORT_ASCII, "|");
+	bench_close(&b);
+}
+
+static void
+a_report_requires_a_plan(void)
+{
+	bench b = bench_open();
+	char *text = (char *)program;
+
+	CU_ASSERT_FATAL(is_ok(b.s, bench_plan(&b, program, "shapes")));
+	CU_ASSERT(is_told(b.s, om_plan_report(b.s, b.p, "t", OM_REPORT_JSON, &text), OM_USAGE, "requires a program with a plan"));
+	CU_ASSERT_PTR_NULL(text);
+	CU_ASSERT_FATAL(is_ok(b.s, om_host_run(b.h, b.p, om_default_pipeline())));
+	CU_ASSERT(is_told(b.s, om_plan_report(b.s, b.p, "t", (om_report_form)99, &text), OM_USAGE, "number 99"));
+	bench_close(&b);
+}
+
+/* A planned model goes through memory and is the same program with the same plan. */
+static void
+models_are_saved_to_memory(void)
+{
+	bench b = bench_open();
+	om_model *again = NULL;
+	om_prog *p = NULL;
+	char *data;
+	size_t size;
+
+	CU_ASSERT_FATAL(is_ok(b.s, bench_model(&b, "trained.onnx")));
+	CU_ASSERT_FATAL(is_ok(b.s, om_host_run(b.h, b.p, om_default_pipeline())));
+	CU_ASSERT_FATAL(is_ok(b.s, om_model_annotate(b.s, b.model, b.p, OM_ANNOTATE_MODEL)));
+	CU_ASSERT_FATAL(is_ok(b.s, om_model_save_memory(b.s, b.model, &data, &size)));
+	CU_ASSERT_FATAL(is_ok(b.s, om_model_load_memory(b.s, data, size, "again", NULL, &again)));
+	free(data);
+	CU_ASSERT(om_model_has_plan(again));
+	CU_ASSERT_FATAL(is_ok(b.s, om_model_import(b.s, again, &p)));
+	CU_ASSERT(is_ok(b.s, om_model_read_plan(b.s, again, p, NULL)));
+	CU_ASSERT(is_ok(b.s, om_plan_verify(b.s, p, p->plan)));
+	CU_ASSERT_EQUAL(p->plan->arena[0].bytes, b.p->plan->arena[0].bytes);
+	om_prog_free(p);
+	om_model_free(again);
+	bench_close(&b);
+}
+
+static CU_TestInfo report_tests[] = {
+	{"every form of a report is written to memory", every_form_is_written},
+	{"a report requires a plan and a known form", a_report_requires_a_plan},
+	{"a planned model is saved to memory", models_are_saved_to_memory},
+	CU_TEST_INFO_NULL,
+};
+UNIT_SUITE("reports", report_tests);
