@@ -1,0 +1,145 @@
+"""The shared library and its functions.
+
+The library is, in this order: the file that the environment variable ``ONNXMEM_LIBRARY`` names; the one in the
+folder ``_lib`` of this package, where wheels have it; the installed one.  ctypes releases the GIL in every call.
+"""
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes import POINTER, c_bool, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint, c_uint32, c_uint64, c_void_p
+from typing import Any
+
+from . import _structs as s
+
+_NAME = "libonnxmem.so.0"
+
+_status = c_int
+_prog = POINTER(s.Prog)
+
+# Results and arguments.
+_FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "om_version": (c_char_p, ()),
+    "om_isa": (c_char_p, (c_void_p,)),
+    "om_threads": (_status, (c_void_p, c_uint32, POINTER(c_uint32))),
+    # status.h
+    "om_session_new": (c_void_p, ()),
+    "om_session_free": (None, (c_void_p,)),
+    "om_session_log": (None, (c_void_p, s.logger, c_void_p, c_int)),
+    "om_session_progress": (None, (c_void_p, s.progress, c_void_p)),
+    "om_session_load_limit": (None, (c_void_p, c_uint64)),
+    "om_message": (c_char_p, (c_void_p,)),
+    # arena.h
+    "om_arena_new": (c_void_p, ()),
+    "om_arena_free": (None, (c_void_p,)),
+    # onnx.h
+    "om_model_load": (_status, (c_void_p, c_char_p, POINTER(c_void_p))),
+    "om_model_load_memory": (_status, (c_void_p, c_void_p, c_size_t, c_char_p, c_char_p, POINTER(c_void_p))),
+    "om_model_free": (None, (c_void_p,)),
+    "om_model_save": (_status, (c_void_p, c_void_p, c_char_p)),
+    "om_model_save_memory": (_status, (c_void_p, c_void_p, POINTER(c_void_p), POINTER(c_size_t))),
+    "om_model_import": (_status, (c_void_p, c_void_p, POINTER(_prog))),
+    "om_model_update": (_status, (c_void_p, c_void_p, _prog)),
+    "om_model_train": (_status, (c_void_p, c_void_p, _prog)),
+    "om_model_annotate": (_status, (c_void_p, c_void_p, _prog, c_uint)),
+    "om_model_has_plan": (c_bool, (c_void_p,)),
+    "om_model_strip": (c_size_t, (c_void_p,)),
+    "om_model_set_weight": (_status, (c_void_p, c_void_p, c_char_p, POINTER(s.Tensor))),
+    "om_model_has_weight": (c_bool, (c_void_p, c_char_p)),
+    "om_prog_free": (None, (_prog,)),
+    # binding.h
+    "om_binding_new": (c_void_p, ()),
+    "om_binding_free": (None, (c_void_p,)),
+    "om_binding_dim": (_status, (c_void_p, c_void_p, c_char_p, c_int64)),
+    "om_binding_shape": (_status, (c_void_p, c_void_p, c_char_p, POINTER(s.Shape))),
+    "om_binding_rest": (None, (c_void_p, c_int64)),
+    "om_bind": (_status, (c_void_p, _prog, c_void_p)),
+    "om_prog_bind": (_status, (c_void_p, _prog, c_void_p, POINTER(_prog))),
+    # pass.h
+    "om_host_new": (c_void_p, (c_void_p, c_char_p)),
+    "om_host_free": (None, (c_void_p,)),
+    "om_host_hook": (None, (c_void_p, s.pass_hook, c_void_p)),
+    "om_host_request": (_status, (c_void_p, POINTER(s.PlanRequest))),
+    "om_host_plugin": (_status, (c_void_p, c_char_p)),
+    "om_host_passes": (POINTER(POINTER(s.Pass)), (c_void_p, c_bool)),
+    "om_host_run": (_status, (c_void_p, _prog, c_char_p)),
+    "om_host_flags": (_status, (c_void_p, POINTER(s.FlagSet), c_size_t, POINTER(c_char_p))),
+    "om_host_read_plan": (_status, (c_void_p, c_void_p, _prog, c_char_p, c_void_p)),
+    "om_default_pipeline": (c_char_p, ()),
+    "om_target_pipeline": (c_char_p, (c_int,)),
+    # plan.h, report.h
+    "om_plan_verify": (_status, (c_void_p, _prog, POINTER(s.Plan))),
+    "om_plan_limits": (_status, (c_void_p, _prog, POINTER(s.Plan), c_uint64, c_uint64)),
+    "om_plan_arena_status": (c_char_p, (POINTER(s.PlanArena),)),
+    "om_plan_report": (_status, (c_void_p, _prog, c_char_p, c_int, POINTER(c_void_p))),
+    "om_value_bytes": (c_uint64, (POINTER(s.Value),)),
+    # executor.h
+    "om_exec_new": (_status, (c_void_p, _prog, POINTER(s.Plan), POINTER(s.ExecOptions), POINTER(c_void_p))),
+    "om_exec_free": (None, (c_void_p,)),
+    "om_exec_input": (_status, (c_void_p, c_uint32, POINTER(s.Tensor))),
+    "om_exec_output": (_status, (c_void_p, c_uint32, c_void_p, c_uint64)),
+    "om_exec_run": (_status, (c_void_p,)),
+    "om_exec_result": (POINTER(s.Tensor), (c_void_p, c_uint32)),
+    "om_exec_get_stats": (POINTER(s.ExecStats), (c_void_p,)),
+    # pack.h
+    "om_pack_solve": (_status, (c_void_p, POINTER(s.Problem))),
+    "om_pack_check_problem": (_status, (c_void_p, POINTER(s.Problem))),
+    # autodiff.h, trainer.h
+    "om_prog_add_training_step": (_status, (c_void_p, _prog, POINTER(s.TrainOptions))),
+    "om_verify": (_status, (c_void_p, _prog)),
+    "om_step_find": (_status, (c_void_p, _prog, c_void_p, POINTER(s.Step))),
+    "om_trainer_new": (_status, (c_void_p, _prog, POINTER(c_void_p))),
+    "om_trainer_free": (None, (c_void_p,)),
+    "om_trainer_state": (POINTER(s.Tensor), (c_void_p, c_uint32, POINTER(c_char_p))),
+    "om_trainer_set": (_status, (c_void_p, c_char_p, POINTER(s.Tensor))),
+    "om_trainer_first_uninitialized": (c_char_p, (c_void_p,)),
+    "om_trainer_bind": (_status, (c_void_p, c_void_p)),
+    "om_trainer_step": (_status, (c_void_p, c_void_p, POINTER(c_uint64))),
+}
+
+
+def _find() -> str:
+    named = os.environ.get("ONNXMEM_LIBRARY")
+    if named:
+        return named
+    beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_lib", _NAME)
+    return beside if os.path.exists(beside) else _NAME
+
+
+def _load() -> ctypes.CDLL:
+    path = _find()
+    try:
+        library = ctypes.CDLL(path)
+    except OSError as error:
+        raise ImportError(f"the library of onnxmem cannot be loaded: {error}; install it, or name its file in the "
+                          "environment variable ONNXMEM_LIBRARY") from None
+    for name, (result, arguments) in _FUNCTIONS.items():
+        try:
+            function = getattr(library, name)
+        except AttributeError:
+            raise ImportError(f"{path} is another version of the library: it has no function {name}") from None
+        function.restype = result
+        function.argtypes = arguments
+    return library
+
+
+lib = _load()
+
+_free = ctypes.CDLL(None).free
+_free.argtypes = (c_void_p,)
+_free.restype = None
+
+
+def take_bytes(data: c_void_p, size: int | None = None) -> bytes:
+    """A copy of memory that the library handed over, which is freed; without a size, it ends with a NUL."""
+    try:
+        assert data.value is not None
+        return ctypes.string_at(data.value, -1 if size is None else size)
+    finally:
+        _free(data)
+
+
+def version() -> str:
+    """The version of the library."""
+    text: bytes = lib.om_version()
+    return text.decode()

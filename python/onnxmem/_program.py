@@ -1,0 +1,452 @@
+"""From a model to a planned program: load, bind dims, run passes."""
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict, Union
+
+from . import _structs as s
+from ._context import Context, Progress, array_of, byref, dims_of, path_of, raw, shape_of, text
+from ._errors import ShapeError, UnsupportedError, UsageError
+from ._library import lib, take_bytes
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+#: A model: a path, the bytes of a file, or a ``ModelProto`` of the package onnx.
+Model = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, "ModelProto"]
+
+
+class Arena(TypedDict, total=False):
+    """A memory that a plan may use.  Of several, the first is the fastest; only the last may have no size."""
+
+    name: str           #: In messages and plans; required.
+    bytes: int          #: Its size; no limit if missing.
+    align: int          #: Alignment of what is in it, if larger than that of the plan.
+
+
+class ModelOptions(TypedDict, total=False):
+    """How a model is loaded and its shapes are bound.
+
+    Symbols of the first dim that are called a batch are 1 if nothing else is said; every other open dim is an error
+    that names it.
+    """
+
+    dims: Mapping[str, int]                 #: The number that a symbolic dim stands for.
+    shapes: Mapping[str, Sequence[int]]     #: Shapes of inputs.
+    default_dim: int                        #: What all other open dims are.
+    ranges: Mapping[str, tuple[int, int]]   #: Least and largest size of symbolic dims: one plan for all of them.
+    folder: "str | os.PathLike[str]"        #: Where the external data of a model from memory are.
+    name: str                               #: Of a model from memory, in messages and reports.
+
+
+class PlanOptions(ModelOptions, total=False):
+    """What a plan has to comply with, and how it is searched; the options of ``onnxmem report``, which describes them."""
+
+    target: str                             #: ``generic``, for any runtime, or ``cpu``, for :class:`onnxmem.Session`.
+    order: str                              #: Order of the ops: ``original``, ``bfs`` or ``min-memory``.
+    passes: str                             #: A pipeline in place of the default.
+    plugins: "Sequence[str | os.PathLike[str]]"  #: Modules with further passes.
+    io: "str | Mapping[str, str]"           #: Memory of inputs and outputs: ``caller``, ``arena`` or ``keep``; or by name.
+    align: int                              #: Alignment of offsets and sizes, 64 by default.
+    arenas: Sequence[Arena]                 #: The memories; one without a limit by default.
+    budget: int                             #: Bytes that a run may take; :class:`BudgetError` if it takes more.
+    budget_of: str                          #: What the budget limits: ``total``, the default, or ``arena``.
+    parallel_safe: bool                     #: Valid for every order of the ops that respects the data.
+    precise: bool                           #: With target ``cpu``: reference kernels alone.
+    threads: int                            #: With target ``cpu``: threads that kernels have scratch for.
+    time_limit: float                       #: Seconds to search for better packings; by default, work is limited.
+    rematerialize: int                      #: Recompute cheap values, with at most so many percent more work.
+    flags: Mapping[str, object]             #: Options of passes by the names of the command line, without dashes.
+    progress: Progress                      #: Called with (what, best, bound) while a plan is searched.
+
+
+MODEL_OPTIONS = frozenset(ModelOptions.__annotations__)
+ALL_OPTIONS = MODEL_OPTIONS | frozenset(PlanOptions.__annotations__)
+# Options that do not decide about the plan: a plan in a model serves them.
+NOT_OF_PLAN = frozenset(("folder", "name", "progress", "dims", "shapes", "default_dim", "ranges", "plugins", "threads"))
+
+
+def check_options(options: Mapping[str, Any], known: frozenset[str], what: str) -> None:
+    """Unknown keywords are errors, as in any function."""
+    for name in options:
+        if name not in known:
+            raise TypeError(f"{what}() has no option {name!r}; the options are {', '.join(sorted(known))}")
+
+
+def is_batch(symbol: str, shapes: Sequence[tuple[int | str | None, ...]]) -> bool:
+    """Is the symbol that of a batch: called so, and the first dim wherever an input has it?"""
+    name = symbol.lower()
+    return (name in ("n", "b", "bs", "bsz") or "batch" in name) and not any(symbol in dims[1:] for dims in shapes)
+
+
+def number_of(name: str, value: Any, least: int = 0, most: int = 2**63 - 1) -> int:
+    """An integer in a range."""
+    import operator
+    number = operator.index(value)
+    if not least <= number <= most:
+        raise UsageError(f"{name} must be from {least} to {most}, not {number}")
+    return number
+
+
+class Binding:
+    """Numbers for the open dims of a program."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.handle: int | None = lib.om_binding_new()
+        if not self.handle:
+            raise MemoryError
+
+    def __enter__(self) -> Binding:
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        lib.om_binding_free(self.handle)
+        self.handle = None
+
+    def dim(self, symbol: str, n: int) -> None:
+        """Bind a symbol."""
+        n = number_of(f"dim {symbol}", n)
+        self.context.check(lib.om_binding_dim(self.context.handle, self.handle, raw(symbol), n))
+
+    def shape(self, name: str, dims: Sequence[int]) -> None:
+        """Bind an input."""
+        self.context.check(lib.om_binding_shape(self.context.handle, self.handle, raw(name), byref(shape_of(dims))))
+
+    def rest(self, n: int) -> None:
+        """Bind all open dims."""
+        lib.om_binding_rest(self.handle, number_of("default_dim", n, 1, 2**31 - 1))
+
+
+class Program:
+    """A loaded model, and copies of its program."""
+
+    def __init__(self, model: Model, options: Mapping[str, Any]) -> None:
+        self.options = options
+        self.context = Context(options.get("progress"))
+        self.handle = self._load(model)
+        self.loaded = self._import()
+        self.passes: list[tuple[dict[str, Any], float]] = []   # each with its milliseconds
+        self.host: int | None = None
+
+    # ---- Loading. ----
+
+    def _load(self, model: Model) -> ctypes.c_void_p:
+        handle = ctypes.c_void_p()
+        session = self.context.handle
+        if isinstance(model, (str, os.PathLike)):
+            self.name = os.fspath(model)
+            status = lib.om_model_load(session, path_of(model), byref(handle))
+        else:
+            self.name = self.options.get("name") or "model"
+            data = model if isinstance(model, (bytes, bytearray, memoryview)) else _serialized(model)
+            folder = self.options.get("folder")
+            keep, size = _address(data)
+            status = lib.om_model_load_memory(session, keep, size, raw(self.name),
+                                              path_of(folder) if folder is not None else None, byref(handle))
+        self.context.check(status)
+        self.context.own(lib.om_model_free, handle)
+        return handle
+
+    def _import(self) -> Any:
+        program = ctypes.POINTER(s.Prog)()
+        self.context.check(lib.om_model_import(self.context.handle, self.handle, byref(program)))
+        return self.context.own(lib.om_prog_free, program)
+
+    def imported(self) -> Any:
+        """The program as the model has it now."""
+        return self._import()
+
+    def copy(self, of: Any = None) -> Any:
+        """A copy of the loaded program."""
+        program = ctypes.POINTER(s.Prog)()
+        self.context.check(lib.om_prog_bind(self.context.handle, of or self.loaded, None, byref(program)))
+        return self.context.own(lib.om_prog_free, program)
+
+    def need_host(self) -> int | None:
+        """The host, made when it is first needed."""
+        if self.host is None:
+            self.host = lib.om_host_new(self.context.handle, None)
+            if not self.host:
+                raise MemoryError
+            self.context.own(lib.om_host_free, self.host)
+            for plugin in self.options.get("plugins", ()):
+                self.context.check(lib.om_host_plugin(self.host, path_of(plugin)))
+            self._hook = s.pass_hook(_noter(self.passes))
+            lib.om_host_hook(self.host, self._hook, None)
+        return self.host
+
+    # ---- Shapes. ----
+
+    def open_shapes(self, program: Any) -> list[tuple[str, tuple[int | str | None, ...] | None]]:
+        """Names and dims of the inputs that are tensors of an open shape."""
+        found = []
+        for value in inputs_of(program):
+            dims = dims_of(value.shape)
+            if value.type.kind == s.TENSOR and (dims is None or any(not isinstance(dim, int) for dim in dims)):
+                found.append((text(value.name), dims))
+        return found
+
+    def _bind_named(self, binding: Binding, program: Any, known: Mapping[str, Sequence[int]]) -> None:
+        for name, shape in known.items():
+            binding.shape(name, shape)
+        for symbol, n in self.options.get("dims", {}).items():
+            binding.dim(symbol, n)
+        for name, shape in self.options.get("shapes", {}).items():
+            binding.shape(name, [number_of(f"a dim of {name}", dim) for dim in shape])
+        sizes = {dim: n for value in inputs_of(program) if text(value.name) in known
+                 for dim, n in zip(dims_of(value.shape) or (), known[text(value.name)])}
+        for symbol, (low, high) in self.options.get("ranges", {}).items():
+            if not 0 <= low <= high:
+                raise UsageError(f"the range of {symbol} must be (least, largest), not {(low, high)}")
+            size = sizes.get(symbol)
+            if size is not None and not low <= size <= high:
+                raise ShapeError(f"{symbol} is {size}, which is not in the range {low}..{high}")
+            binding.dim(symbol, high if size is None else size)
+        if self.options.get("default_dim"):
+            binding.rest(self.options["default_dim"])
+
+    def bind(self, program: Any, known: Mapping[str, Sequence[int]] | None = None, all_dims: bool = True) -> None:
+        """Bind the dims of a program by the options and by the shapes of inputs that are known."""
+        with Binding(self.context) as binding:
+            self._bind_named(binding, program, known or {})
+            self.context.check(lib.om_bind(self.context.handle, program, binding.handle))
+        opened = self.open_shapes(program) if all_dims else []
+        if not opened:
+            return
+        shapes = [dims for _, dims in opened if dims is not None]
+        batches = {dims[0] for dims in shapes if dims and isinstance(dims[0], str) and is_batch(dims[0], shapes)}
+        if batches:
+            self._bind_batches(program, sorted(str(symbol) for symbol in batches))
+        still = self.open_shapes(program)
+        if still:
+            raise ShapeError(_open_message(still))
+
+    def _bind_batches(self, program: Any, symbols: list[str]) -> None:
+        import logging
+        logging.getLogger("onnxmem").info("planned for a batch of 1: %s", ", ".join(symbols))
+        with Binding(self.context) as binding:
+            for symbol in symbols:
+                binding.dim(symbol, 1)
+            self.context.check(lib.om_bind(self.context.handle, program, binding.handle))
+
+    # ---- Planning. ----
+
+    def threads(self) -> int:
+        """The number of threads of a run."""
+        n = ctypes.c_uint32()
+        wanted = number_of("threads", self.options.get("threads") or 0, 0, 2**32 - 1)
+        self.context.check(lib.om_threads(self.context.handle, wanted, byref(n)))
+        return n.value
+
+    def _request(self, target: str) -> s.PlanRequest:
+        options = self.options
+        request = s.PlanRequest(size=ctypes.sizeof(s.PlanRequest))
+        request.target = _choice("target", options.get("target", target), s.TARGETS)
+        request.align = number_of("align", options.get("align", 64), 1, 1 << 20)
+        request.precise = bool(options.get("precise"))
+        request.parallel_safe = bool(options.get("parallel_safe"))
+        request.ranged = bool(options.get("ranges"))
+        request.threads = self.threads() if target == "cpu" or options.get("threads") else 1
+        if self.budget("total"):
+            request.total = self.budget("total")
+        _request_io(request, options.get("io", "caller"), self.loaded)
+        _request_arenas(request, options.get("arenas", ()), self.budget("arena"), "align" in options)
+        return request
+
+    def budget(self, of: str) -> int:
+        """The budget of this kind; 0: none."""
+        kind = self.options.get("budget_of", "total")
+        if kind not in ("total", "arena"):
+            raise UsageError(f"budget_of must be total or arena, not {kind}")
+        if self.options.get("budget") is None:
+            return 0
+        bytes_ = number_of("budget", self.options["budget"], 1)
+        return bytes_ if kind == of else 0
+
+    def _flag_values(self) -> dict[str, object]:
+        values: dict[str, object] = dict(self.options.get("flags", {}))
+        for option, flag in ("order", "schedule"), ("time_limit", "time-limit"), ("rematerialize", "rematerialize"):
+            if self.options.get(option) is not None:
+                values[flag] = self.options[option]
+        if self.options.get("parallel_safe"):
+            values["parallel-safe"] = True
+        if self.budget("arena"):
+            values["budget"] = self.budget("arena")
+        return values
+
+    def _pipeline(self, request: s.PlanRequest) -> bytes:
+        named = self.options.get("passes")
+        pipeline: bytes = (raw(named) if named is not None else lib.om_default_pipeline() if request.precise
+                           else lib.om_target_pipeline(request.target))
+        values = self._flag_values()
+        if not values:
+            return pipeline
+        flags = [(one, flag, values[text(flag.contents.name)]) for one, flag in self._flags() if text(flag.contents.name) in values]
+        unknown = set(values) - {text(flag.contents.name) for _, flag, _ in flags}
+        if unknown:
+            raise UsageError(f"no pass has the option {sorted(unknown)[0]}")
+        given = array_of(s.FlagSet, ((one, flag, _flag_text(flag.contents, value)) for one, flag, value in flags))
+        out = ctypes.c_char_p(pipeline)
+        self.context.check(lib.om_host_flags(self.host, given, len(flags), byref(out)))
+        assert out.value is not None
+        return out.value
+
+    def _flags(self) -> Iterator[tuple[Any, Any]]:
+        passes, k = lib.om_host_passes(self.host, False), 0
+        while passes[k]:
+            flags, i = passes[k].contents.flags, 0
+            while flags and flags[i].name:
+                yield passes[k], ctypes.pointer(flags[i])
+                i += 1
+            k += 1
+
+    def plan(self, program: Any, target: str = "generic") -> None:
+        """Run the passes; the program has a plan then, whose limits are checked."""
+        host, request = self.need_host(), self._request(target)
+        self.context.check(lib.om_host_request(host, byref(request)))
+        pipeline = self._pipeline(request)
+        self.context.check(lib.om_host_run(host, program, pipeline))
+        if not program.contents.has & s.HAS_PLAN:
+            raise UsageError(f"the passes {text(pipeline)} make no plan")
+        plan = program.contents.plan
+        self._set_ranges(program, plan)
+        self.context.check(lib.om_plan_limits(self.context.handle, program, plan, self.budget("arena"), self.budget("total")))
+
+    def _set_ranges(self, program: Any, plan: Any) -> None:
+        ranges = self.options.get("ranges")
+        if not ranges:
+            return
+        self._ranges = array_of(s.DimRange, ((raw(symbol), low, high) for symbol, (low, high) in ranges.items()))
+        plan.contents.range = self._ranges
+        plan.contents.nrange = len(ranges)
+
+    def verify(self, program: Any) -> None:
+        """Check the plan of a program, and that what it does not plan is known."""
+        plan = program.contents.plan
+        for k in range(plan.contents.nunplanned):
+            value = program.contents.values[plan.contents.unplanned[k].value].contents
+            op = getattr(value, "def")
+            if op and not op.contents.opdef and not op.contents.call:
+                raise UnsupportedError(f"operator {text(op.contents.type)} of domain {text(op.contents.domain) or 'ai.onnx'} is "
+                                       f"not known, and the shape of its output {text(value.name)} is not declared")
+        self.context.check(lib.om_plan_verify(self.context.handle, program, plan))
+
+    def planned(self, target: str = "generic") -> Any:
+        """A planned and verified copy of the program."""
+        program = self.copy()
+        self.bind(program)
+        self.plan(program, target)
+        self.verify(program)
+        return program
+
+    def report(self, program: Any, form: int) -> str:
+        """A form of the report of a planned program."""
+        out = ctypes.c_void_p()
+        self.context.check(lib.om_plan_report(self.context.handle, program, raw(self.name), form, byref(out)))
+        return take_bytes(out).decode("utf-8", "replace")
+
+
+# ---- Parts. ----
+
+def _noter(passes: list[tuple[dict[str, Any], float]]) -> Any:
+    def note(arg: object, which: Any, run: Any, program: object, ms: float) -> None:
+        one, k = which.contents, 0
+        counters: dict[str, int] = {}
+        while one.counters and one.counters[k].name:
+            counters[text(one.counters[k].name)] = run.contents.counter[k]
+            k += 1
+        passes.append(({"pass": text(one.name), "counters": counters}, ms))
+    return note
+
+
+def inputs_of(program: Any) -> list[Any]:
+    """The values that are inputs of the graph."""
+    graph = program.contents.first.contents
+    return [graph.param[k].contents for k in range(graph.nparam)]
+
+
+def outputs_of(program: Any) -> list[Any]:
+    """The values that are outputs of the graph."""
+    graph = program.contents.first.contents
+    return [graph.result[k].contents for k in range(graph.nresult)]
+
+
+def _serialized(model: Any) -> bytes:
+    if not hasattr(model, "SerializeToString"):
+        raise TypeError(f"a model is a path, bytes or a ModelProto, not {type(model).__name__}")
+    data: bytes = model.SerializeToString()
+    return data
+
+
+def _address(data: bytes | bytearray | memoryview) -> tuple[Any, int]:
+    if isinstance(data, bytes):
+        return data, len(data)
+    view = memoryview(data).cast("B")
+    if view.readonly:
+        return bytes(view), len(view)
+    return ctypes.byref((ctypes.c_char * len(view)).from_buffer(view)), len(view)
+
+
+def _open_message(opened: list[tuple[str, tuple[int | str | None, ...] | None]]) -> str:
+    symbols = sorted({dim for _, dims in opened for dim in dims or () if isinstance(dim, str)})
+    unnamed = [name for name, dims in opened if dims is None or None in dims]
+    inputs = ", ".join(f"{name} of unknown rank" if dims is None else f"{name} [{','.join('?' if dim is None else str(dim) for dim in dims)}]"
+                       for name, dims in opened)
+    ways = [f"dims={{{', '.join(f'{symbol!r}: N' for symbol in symbols)}}}"] if symbols else []
+    ways += [f"shapes={{{', '.join(f'{name!r}: (...)' for name in unnamed)}}}"] if unnamed else []
+    return f"dims of inputs are open: {inputs}; give them with {' and '.join(ways)}, or all with default_dim=N"
+
+
+def _choice(name: str, value: Any, names: tuple[str, ...]) -> int:
+    if value not in names:
+        raise UsageError(f"{name} must be {' or '.join(names)}, not {value}")
+    return names.index(value)
+
+
+def _request_io(request: s.PlanRequest, io: str | Mapping[str, str], program: Any) -> None:
+    if isinstance(io, str):
+        request.io = _choice("io", io, s.IO)
+        return
+    known = {text(value.name) for value in inputs_of(program) + outputs_of(program)}
+    for name in io:
+        if name not in known:
+            raise UsageError(f"io: the model has no input or output called {name}")
+    rules = array_of(s.IoRule, ((raw(name), _choice(f"io of {name}", where, s.IO)) for name, where in io.items()))
+    request.io_rule, request.nio_rule = rules, len(io)
+
+
+def _request_arenas(request: s.PlanRequest, arenas: Sequence[Arena], budget: int, has_align: bool) -> None:
+    usual = request.align
+    names = [one["name"] for one in arenas]
+    if len(set(names)) < len(names):
+        raise UsageError(f"two arenas have one name, in {', '.join(names)}")
+    for one in arenas[:-1]:
+        if not one.get("bytes"):
+            raise UsageError(f"arena {one['name']} requires a size: only the last arena may have none")
+    if not arenas and budget:
+        specs = array_of(s.ArenaSpec, [(b"arena", b"cpu", budget, 0)])
+    else:
+        specs = array_of(s.ArenaSpec, ((raw(one["name"]), b"cpu", number_of("bytes of an arena", one.get("bytes", 0)),
+                                        number_of("align of an arena", one.get("align", usual), 1, 1 << 20)) for one in arenas))
+    if arenas and not has_align:
+        request.align = min(one.align for one in specs)
+    request.arena, request.narena = specs, len(specs)
+
+
+def _flag_text(flag: s.PassFlag, value: object) -> bytes:
+    name = text(flag.name)
+    if not flag.arg:
+        if value is not True:
+            raise UsageError(f"{name} takes no value but True")
+        return flag.value or b""
+    if flag.kind == s.FLAG_NUMBER and name != "budget":
+        return str(number_of(name, value, flag.min, flag.max)).encode()
+    if flag.kind == s.FLAG_FLOAT:
+        number = float(str(value))
+        if not 0 <= number < float("inf"):
+            raise UsageError(f"{name} must be a number of at least 0, not {value}")
+        return repr(number).encode()
+    return raw(str(value))

@@ -1,0 +1,292 @@
+"""Runs a model in the memory of its plan."""
+from __future__ import annotations
+
+import ctypes
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from . import _structs as s
+from ._context import Context, byref, dims_of, text
+from ._errors import RunError, ShapeError, UsageError
+from ._library import lib
+from ._program import ALL_OPTIONS, NOT_OF_PLAN, Binding, Model, PlanOptions, Program, check_options, inputs_of, number_of, outputs_of
+from ._report import Report
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+#: Executors for different shapes of inputs that a session keeps.
+MOST_EXECUTORS = 8
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """An input or output of a model."""
+
+    name: str                                       #: As in the model.
+    kind: str                                       #: ``tensor``, ``sequence``, ``optional``, ``map`` or another.
+    dtype: str                                      #: Element type; of a map, of its keys.
+    shape: "tuple[int | str | None, ...] | None"    #: Numbers, symbols or None; None for an unknown rank.
+    has_default: bool = False                       #: An input that need not be given.
+
+
+@dataclass(frozen=True)
+class OpTime:
+    """Time of an op over all runs."""
+
+    name: str       #: Of the node; may be empty.
+    op: str         #: Its type.
+    calls: int      #: Runs of its kernel.
+    ms: float       #: Milliseconds of all of them.
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Memory that is held for runs, and counters; see ``om_exec_stats`` in ``onnxmem/executor.h``."""
+
+    arena_bytes: int            #: Of all arenas.
+    weight_bytes: int           #: Constants that were made when the executor was built.
+    unplanned_bytes: int        #: Peak outside of the arenas.
+    object_bytes: int           #: Peak of strings, sequences, optionals and maps in the last run.
+    copied_bytes: int           #: Copied in the last run because the plan does not share memory.
+    steps: int                  #: Ops that ran in the last run.
+    runs: int                   #: Runs that were completed.
+    ops: list[OpTime]           #: With ``profile``: the time of each op.
+
+
+def _info(value: s.Value) -> TensorInfo:
+    return TensorInfo(text(value.name), s.KINDS[value.type.kind], s.DTYPES[value.type.elem], dims_of(value.shape), value.is_overridable)
+
+
+class _Executor:
+    """An executor of a planned program, and the memory that it refers to."""
+
+    def __init__(self, context: Context, planned: Any, options: s.ExecOptions) -> None:
+        self.context, self.planned = context, planned
+        self.handle = ctypes.c_void_p()
+        self.inputs, self.outputs = inputs_of(planned), outputs_of(planned)
+        has_plan = bool(planned.contents.has & s.HAS_PLAN)
+        plan = planned.contents.plan if has_plan else None
+        options.precise = options.precise or bool(plan and plan.contents.precise)
+        weakref.finalize(self, _free, self.handle, planned)
+        context.check(lib.om_exec_new(context.handle, planned, plan, byref(options), byref(self.handle)))
+        self.written = _written_inputs(planned, plan)
+        self.bound: dict[int, Any] = {}
+
+    def bind_input(self, k: int, one: Any) -> None:
+        """Bind an input; it is kept until another is bound."""
+        self.context.check(lib.om_exec_input(self.handle, k, byref(one.tensor)))
+        self.bound[k] = one
+
+    def bind_output(self, k: int, array: Any) -> None:
+        """Bind an output to an array; None: to no memory of the caller."""
+        address, size = (array.ctypes.data, array.nbytes) if array is not None else (None, 0)
+        self.context.check(lib.om_exec_output(self.handle, k, address, size))
+
+    def result(self, k: int) -> s.Tensor:
+        """Output of the last run."""
+        found: s.Tensor = lib.om_exec_result(self.handle, k).contents
+        return found
+
+
+def _free(handle: ctypes.c_void_p, planned: Any) -> None:
+    lib.om_exec_free(handle)
+    lib.om_prog_free(planned)
+
+
+def _written_inputs(planned: Any, plan: Any) -> frozenset[int]:
+    """Inputs that a run overwrites, because the plan has an output there."""
+    if not plan:
+        return frozenset()
+    ids = {value.id: k for k, value in enumerate(inputs_of(planned))}
+    aliases = [plan.contents.alias[k] for k in range(plan.contents.nalias)]
+    return frozenset(ids[one.source] for one in aliases if one.kind == s.ALIAS_IO and one.source in ids)
+
+
+class Session:
+    """A model that is ready to run, in arenas that are allocated once.
+
+    A plan in the model is verified and used; without one, or with options about the plan (:class:`PlanOptions`), the
+    model is planned first, for the executor (``target="cpu"``).  A model with open dims gets a plan for the shapes
+    of the inputs when they first occur; those for the eight shapes that were used last are kept.
+
+    ``threads`` is the number of threads of kernels; results do not depend on it.  ``poison`` fills dead memory with a
+    pattern and ``no_reuse`` gives every tensor memory of its own: both have to give the same numbers.  ``profile``
+    measures the time of every op (``stats.ops``).  ``max_memory`` and ``max_iterations`` are limits; ``cache`` is a folder
+    for weights as kernels read them.
+
+    A session may be used by several threads; its runs follow each other.  The GIL is released meanwhile.
+    """
+
+    def __init__(self, model: Model, *, poison: bool = False, no_reuse: bool = False, profile: bool = False,
+                 max_memory: int = 0, max_iterations: int = 0, cache: str | None = None,
+                 **options: Unpack[PlanOptions]) -> None:
+        check_options(options, ALL_OPTIONS, "Session")
+        self._program = Program(model, options)
+        self._options, self._no_reuse = options, no_reuse
+        self._cache = cache.encode() if cache is not None else None
+        self._exec_options = s.ExecOptions(
+            size=ctypes.sizeof(s.ExecOptions), poison=poison, no_reuse=no_reuse, profile=profile,
+            max_memory=number_of("max_memory", max_memory), max_iterations=number_of("max_iterations", max_iterations),
+            threads=self._program.threads(), precise=bool(options.get("precise")), cache=self._cache)
+        self._has_plan = bool(lib.om_model_has_plan(self._program.handle)) and not set(options) - NOT_OF_PLAN
+        self._executors: OrderedDict[tuple[Any, ...], _Executor] = OrderedDict()
+        self._lock = threading.Lock()
+        self._last: _Executor | None = None
+        self.inputs = [_info(value) for value in inputs_of(self._program.loaded)]
+        self.outputs = [_info(value) for value in outputs_of(self._program.loaded)]
+        self._index = {one.name: k for k, one in enumerate(self.inputs)}
+        self._is_open = bool(self._program.open_shapes(self._program.loaded))
+        if not self._is_open:
+            self._executor({})
+
+    # ---- Executors. ----
+
+    def _executor(self, shapes: Mapping[str, tuple[int, ...]]) -> _Executor:
+        key = tuple(sorted(shapes.items())) if self._is_open else ()
+        found = self._executors.get(key)
+        if found is None:
+            found = _Executor(self._program.context, self._prepared(shapes), s.ExecOptions.from_buffer_copy(self._exec_options))
+            self._executors[key] = found
+            while len(self._executors) > MOST_EXECUTORS:
+                self._executors.popitem(last=False)
+        self._executors.move_to_end(key)
+        self._last = found
+        return found
+
+    def _prepared(self, shapes: Mapping[str, tuple[int, ...]]) -> Any:
+        """A planned copy of the program, which the executor frees."""
+        program, context = self._program, self._program.context
+        planned = ctypes.POINTER(s.Prog)()
+        context.check(lib.om_prog_bind(context.handle, program.loaded, None, byref(planned)))
+        try:
+            self._plan(planned, shapes)
+        except BaseException:
+            lib.om_prog_free(planned)
+            raise
+        return planned
+
+    def _plan(self, planned: Any, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        program, context = self._program, self._program.context
+        if self._has_plan:
+            with Binding(context) as binding:
+                program._bind_named(binding, program.loaded, shapes)
+                context.check(lib.om_host_read_plan(program.need_host(), program.handle, planned, None, binding.handle))
+            return
+        program.bind(planned, shapes)
+        program.plan(planned, "cpu")
+
+    # ---- Running. ----
+
+    def run(self, inputs: Mapping[str, Any] | None = None, outputs: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Run the model, and return its outputs by name.
+
+        Inputs are NumPy arrays, tensors of other packages with DLPack (PyTorch, JAX), numbers, lists of strings; lists
+        for sequences, None or a value for optionals, dicts for maps.  An array of the type of the model, in row-major
+        order and aligned, is read where it is; nothing is converted to another type.  An input that the
+        plan overwrites with an output is copied first.
+
+        Outputs are new arrays, which the model writes directly where their size is known before the run.  ``outputs``
+        has arrays, or writable tensors with DLPack, that outputs are written to instead.
+        """
+        given, wanted = dict(inputs or {}), dict(outputs or {})
+        self._check_names(given, wanted)
+        with self._lock:
+            values = self._values(given)
+            executor = self._executor({name: one.shape for name, one in values.items() if one.tensor.shape.rank >= 0})
+            for name, one in values.items():
+                executor.bind_input(self._index[name], self._intact(executor, name, one))
+            self._bind_defaults(executor, values)
+            arrays = [self._room(executor, k, wanted) for k in range(len(self.outputs))]
+            for k, array in enumerate(arrays):
+                executor.bind_output(k, array)
+            self._program.context.check(lib.om_exec_run(executor.handle))
+            return {one.name: self._result(executor, k, arrays[k], wanted.get(one.name)) for k, one in enumerate(self.outputs)}
+
+    def _check_names(self, given: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+        for name in given:
+            if name not in self._index:
+                raise UsageError(f"the model has no input {name}; its inputs are {', '.join(self._index)}")
+        known = [one.name for one in self.outputs]
+        for name in wanted:
+            if name not in known:
+                raise UsageError(f"the model has no output {name}; its outputs are {', '.join(known)}")
+        for one in self.inputs:
+            if one.name not in given and not one.has_default:
+                raise RunError(f"input {one.name} has no value")
+
+    def _values(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        from ._tensors import bound
+        loaded = inputs_of(self._program.loaded)
+        return {name: bound(name, value, loaded[self._index[name]].type) for name, value in given.items()}
+
+    def _intact(self, executor: _Executor, name: str, one: Any) -> Any:
+        """What is bound: a copy if the run writes there."""
+        if self._index[name] not in executor.written:
+            return one
+        from ._tensors import bound, taken
+        type_ = executor.inputs[self._index[name]].type
+        return bound(name, taken(one.tensor, type_), type_)
+
+    def _bind_defaults(self, executor: _Executor, values: Mapping[str, Any]) -> None:
+        """An input that was bound in an earlier run, and is not given in this one, has its default again."""
+        from ._tensors import bound, taken
+        for k in executor.bound:
+            value = executor.inputs[k]
+            if text(value.name) not in values:
+                executor.bind_input(k, bound(text(value.name), taken(value.data.contents, value.type), value.type))
+
+    def _room(self, executor: _Executor, k: int, wanted: Mapping[str, Any]) -> Any:
+        from ._tensors import dtype_of, fresh
+        info, value = self.outputs[k], executor.outputs[k]
+        if info.name not in wanted:
+            return fresh(value)
+        array = _array_of(wanted[info.name])
+        dims = dims_of(value.shape)
+        expected = dtype_of(s.DTYPES[value.type.elem]) if value.type.kind == s.TENSOR else None
+        if array.dtype != expected:
+            raise ShapeError(f"output {info.name} must be written to {expected}, not {array.dtype}")
+        if dims is not None and (len(dims) != array.ndim or any(isinstance(dim, int) and dim != n for dim, n in zip(dims, array.shape))):
+            raise ShapeError(f"output {info.name} must be written to an array of the shape {dims}, not {array.shape}")
+        if not (array.flags.c_contiguous and array.flags.aligned and array.flags.writeable):
+            raise ShapeError(f"output {info.name} must be written to an array that is contiguous, aligned and writable")
+        return array
+
+    def _result(self, executor: _Executor, k: int, array: Any, wanted: Any) -> Any:
+        from ._tensors import taken
+        if array is None:
+            return taken(executor.result(k), executor.outputs[k].type)
+        shape = executor.result(k).shape
+        dims = tuple(shape.dim[: shape.rank])
+        if dims != array.shape:
+            raise ShapeError(f"output {self.outputs[k].name} has the shape {dims} in this run, not that of the array, {array.shape}")
+        return wanted if wanted is not None else array
+
+    # ---- What there is to know. ----
+
+    def _need_last(self) -> _Executor:
+        if self._last is None:
+            raise UsageError("the model has open dims: it is planned in its first run")
+        return self._last
+
+    @property
+    def stats(self) -> Stats:
+        """Memory and counters of the executor that was used last."""
+        found = lib.om_exec_get_stats(self._need_last().handle).contents
+        ops = [OpTime(text(found.op[k].op.contents.name), text(found.op[k].op.contents.type), found.op[k].calls, found.op[k].ms)
+               for k in range(found.nop)]
+        return Stats(found.arena_bytes, found.weight_bytes, found.unplanned_bytes, found.object_bytes, found.copied_bytes,
+                     found.steps, found.runs, ops)
+
+    def report(self) -> Report:
+        """The report of the plan that was used last."""
+        return Report(self._program, self._need_last().planned, self._need_last())
+
+
+def _array_of(value: Any) -> Any:
+    import numpy as np
+    return value if isinstance(value, np.ndarray) else np.from_dlpack(value)
