@@ -102,8 +102,8 @@ OM_API om_status om_exec_input(om_exec *e, uint32_t k, const om_tensor *t);
 OM_API void *om_exec_input_memory(const om_exec *e, uint32_t k);
 
 /* Bind graph output `k` to memory of the caller, large enough for the planned
- * shape.  The executor allocates unbound outputs.  Intermediate values may be computed
- * in the memory of an output, so it must not overlap an input. */
+ * shape.  The executor allocates unbound outputs; NULL unbinds one.  Intermediate values may be
+ * computed in the memory of an output, so it must not overlap an input. */
 OM_API om_status om_exec_output(om_exec *e, uint32_t k, void *data, uint64_t bytes);
 
 /* Execute one run.  OM_RUN if an input is neither bound nor has a default. */

@@ -296,7 +296,7 @@ om_exec_output(om_exec *e, uint32_t k, void *data, uint64_t bytes)
 		return om_fail(e->session, OM_RUN, "the model has %u outputs, no output %u",
 			e->prog->first->nresult, k);
 	const om_value *v = e->prog->first->result[k];
-	if (e->is_fixed[v->id] && om_tensor_bytes(v->type.elem, &v->shape, &want) && bytes < want)
+	if (data && e->is_fixed[v->id] && om_tensor_bytes(v->type.elem, &v->shape, &want) && bytes < want)
 		return om_fail(e->session, OM_RUN, "output %s requires %llu bytes, not %llu", v->name,
 			(unsigned long long)want, (unsigned long long)bytes);
 	e->bound[k] = (struct room){data, bytes};

@@ -82,6 +82,11 @@ memory_of_the_caller_is_used(void)
 	CU_ASSERT_EQUAL(give_floats(&t, 1, 1, (int64_t[]){2}, w), OM_OK);
 	CU_ASSERT_EQUAL(om_exec_run(t.e), OM_OK);
 	CU_ASSERT(out[0] == 6 && out[1] == 7);
+	CU_ASSERT_EQUAL(om_exec_output(t.e, 0, NULL, 0), OM_OK);
+	out[0] = 0;
+	CU_ASSERT_EQUAL(om_exec_run(t.e), OM_OK);
+	CU_ASSERT(om_exec_result(t.e, 0)->data != out && out[0] == 0);
+	CU_ASSERT_EQUAL(*(const float *)om_exec_result(t.e, 0)->data, 6);
 	bench_close(&t);
 }
 
