@@ -27,7 +27,7 @@ def declared() -> list[tuple[str, int]]:
     for name, struct in s.STRUCTS.items():
         if struct not in s.PREFIXES:
             found.append((f"sizeof({name})", ctypes.sizeof(struct)))
-        for field, kind in struct._fields_:
+        for field, kind in ((one[0], one[1]) for one in struct._fields_):
             found.append((f"offsetof({name}, {field})", getattr(struct, field).offset))
             found.append((f"sizeof((({name} *)0)->{field})", ctypes.sizeof(kind)))
     return found

@@ -155,10 +155,11 @@ def test_failures_are_exceptions_by_status(models: pathlib.Path, tmp_path: pathl
         onnxmem.report(path, passes="no-such-pass")
     with pytest.raises(onnxmem.UsageError, match="make no plan"):
         onnxmem.report(path, passes="shapes")
-    for bad in ({"target": "gpu"}, {"io": "here"}, {"io": {"nothing": "arena"}}, {"align": 24}, {"flags": {"no-such-flag": 1}},
-                {"budget_of": "all"}, {"rematerialize": 0}, {"arenas": [{"name": "a"}, {"name": "b"}]}):
+    wrong: list[Any] = [{"target": "gpu"}, {"io": "here"}, {"io": {"nothing": "arena"}}, {"align": 24}, {"flags": {"no-such-flag": 1}},
+                {"budget_of": "all"}, {"rematerialize": 0}, {"arenas": [{"name": "a"}, {"name": "b"}]}]
+    for bad in wrong:
         with pytest.raises(onnxmem.UsageError):
-            onnxmem.report(path, **bad)  # type: ignore[arg-type]
+            onnxmem.report(path, **bad)
     with pytest.raises(TypeError, match="no option 'colour'"):
         onnxmem.report(path, colour=1)   # type: ignore[call-arg]
 
