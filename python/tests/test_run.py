@@ -353,3 +353,14 @@ def test_torch_tensors() -> None:
     model = small(IDENTITY, [("x", TensorProto.BFLOAT16, [4])], [("y", TensorProto.BFLOAT16, [4])])
     y = onnxmem.Session(model).run({"x": half})["y"]
     assert torch.equal(torch.from_dlpack(onnxmem.DLPackArray(y)), half)
+
+
+def test_jax_arrays() -> None:
+    jax = pytest.importorskip("jax")
+    model = small(IDENTITY, [("x", TensorProto.FLOAT, [16])], [("y", TensorProto.FLOAT, [16])])
+    session = onnxmem.Session(model)
+    x = jax.numpy.linspace(-1, 1, 16)
+    y = session.run({"x": x})["y"]
+    assert session._need_last().bound[0].tensor.data == x.unsafe_buffer_pointer()
+    assert (y == np.maximum(np.asarray(x), 0)).all()
+    assert (jax.dlpack.from_dlpack(y) == y).all()

@@ -1,0 +1,23 @@
+# The package for Python; see README.md.
+PYTHON_PACKAGE = %D%/onnxmem/__init__.py %D%/onnxmem/_context.py %D%/onnxmem/_dlpack.py %D%/onnxmem/_errors.py %D%/onnxmem/_library.py \
+	%D%/onnxmem/_pack.py %D%/onnxmem/_plan.py %D%/onnxmem/_program.py %D%/onnxmem/_report.py %D%/onnxmem/_run.py \
+	%D%/onnxmem/_structs.py %D%/onnxmem/_tensors.py %D%/onnxmem/pytest_plugin.py %D%/onnxmem/py.typed
+PYTHON_BUILD = %D%/README.md %D%/backend.py %D%/pyproject.toml
+EXTRA_DIST += $(PYTHON_PACKAGE) $(PYTHON_BUILD) %D%/tests/conftest.py %D%/tests/test_abi.py %D%/tests/test_pack.py \
+	%D%/tests/test_plugin.py %D%/tests/test_report.py %D%/tests/test_run.py %D%/tests/test_wheel.py
+
+# `make wheel` writes a wheel with the library to the folder wheel; with auditwheel, it runs on other distributions, too.
+STRIP_LIBRARY = $(STRIP) --strip-unneeded
+wheel: libonnxmem.la
+	rm -rf wheel && $(MKDIR_P) wheel/source/onnxmem/_lib
+	for f in $(PYTHON_BUILD); do cp $(srcdir)/$$f wheel/source || exit 1; done
+	for f in $(PYTHON_PACKAGE); do cp $(srcdir)/$$f wheel/source/onnxmem || exit 1; done
+	cp $(srcdir)/LICENSE wheel/source
+	cp .libs/libonnxmem.so.0 wheel/source/onnxmem/_lib && $(STRIP_LIBRARY) wheel/source/onnxmem/_lib/libonnxmem.so.0
+	cd wheel/source && $(PYTHON) -B -c 'import backend; print(backend.build_wheel(".."))'
+	if $(PYTHON) -c 'import auditwheel' 2>/dev/null; then \
+		$(PYTHON) -m auditwheel repair --only-plat -w wheel/repaired wheel/*.whl && rm wheel/*.whl && mv wheel/repaired/*.whl wheel && \
+		rmdir wheel/repaired; \
+	else echo "without auditwheel, the wheel needs the libraries of this machine"; fi
+	rm -rf wheel/source
+.PHONY: wheel
