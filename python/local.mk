@@ -16,6 +16,7 @@ wheel: libonnxmem.la
 	cp .libs/libonnxmem.so.0 wheel/source/onnxmem/_lib && $(STRIP_LIBRARY) wheel/source/onnxmem/_lib/libonnxmem.so.0
 	cd wheel/source && $(PYTHON) -B -c 'import backend; print(backend.build_wheel(".."))'
 	if $(PYTHON) -c 'import auditwheel' 2>/dev/null; then \
+		PATH="`$(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("scripts"))'`:$$PATH" && export PATH && \
 		$(PYTHON) -m auditwheel repair --only-plat -w wheel/repaired wheel/*.whl && rm wheel/*.whl && mv wheel/repaired/*.whl wheel && \
 		rmdir wheel/repaired; \
 	else echo "without auditwheel, the wheel needs the libraries of this machine"; fi

@@ -8,9 +8,11 @@ Everything is computed by the C library of the same name; see https://onnx.ai fo
 """
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+# Known to type checkers; importing typing would take most of the time.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ._errors import (BadPlanError as BadPlanError, BudgetError as BudgetError, DownloadError as DownloadError,
                           Error as Error, FileError as FileError, InvalidModelError as InvalidModelError,
                           MalformedError as MalformedError, MismatchError as MismatchError,

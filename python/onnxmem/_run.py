@@ -74,7 +74,7 @@ class _Executor:
         options.precise = options.precise or bool(plan and plan.contents.precise)
         weakref.finalize(self, _free, self.handle, planned)
         context.check(lib.om_exec_new(context.handle, planned, plan, byref(options), byref(self.handle)))
-        self.written = _written_inputs(planned, plan)
+        self.aliased = _aliased(planned, plan)
         self.bound: dict[int, Any] = {}
 
     def bind_input(self, k: int, one: Any) -> None:
@@ -98,13 +98,15 @@ def _free(handle: ctypes.c_void_p, planned: Any) -> None:
     lib.om_prog_free(planned)
 
 
-def _written_inputs(planned: Any, plan: Any) -> frozenset[int]:
-    """Inputs that a run overwrites, because the plan has an output there."""
+def _aliased(planned: Any, plan: Any) -> dict[int, int]:
+    """Outputs that the plan has in the memory of an input, which a run overwrites: their numbers, and those of the inputs."""
     if not plan:
-        return frozenset()
-    ids = {value.id: k for k, value in enumerate(inputs_of(planned))}
+        return {}
+    inputs = {value.id: k for k, value in enumerate(inputs_of(planned))}
+    outputs = {value.id: k for k, value in enumerate(outputs_of(planned))}
     aliases = [plan.contents.alias[k] for k in range(plan.contents.nalias)]
-    return frozenset(ids[one.source] for one in aliases if one.kind == s.ALIAS_IO and one.source in ids)
+    return {outputs[one.value]: inputs[one.source] for one in aliases
+            if one.kind == s.ALIAS_IO and one.source in inputs and one.value in outputs}
 
 
 class Session:
@@ -116,18 +118,19 @@ class Session:
 
     ``threads`` is the number of threads of kernels; results do not depend on it.  ``poison`` fills dead memory with a
     pattern and ``no_reuse`` gives every tensor memory of its own: both have to give the same numbers.  ``profile``
-    measures the time of every op (``stats.ops``).  ``max_memory`` and ``max_iterations`` are limits; ``cache`` is a folder
+    measures the time of every op (``stats.ops``).  With ``in_place``, a run may overwrite an input that the model declares
+    to be the state of an output, as the cache of a decoder: the output is the array of that input then.  ``max_memory`` and ``max_iterations`` are limits; ``cache`` is a folder
     for weights as kernels read them.
 
     A session may be used by several threads; its runs follow each other.  The GIL is released meanwhile.
     """
 
-    def __init__(self, model: Model, *, poison: bool = False, no_reuse: bool = False, profile: bool = False,
+    def __init__(self, model: Model, *, poison: bool = False, no_reuse: bool = False, profile: bool = False, in_place: bool = False,
                  max_memory: int = 0, max_iterations: int = 0, cache: str | None = None,
                  **options: Unpack[PlanOptions]) -> None:
         check_options(options, ALL_OPTIONS, "Session")
         self._program = Program(model, options)
-        self._options, self._no_reuse = options, no_reuse
+        self._in_place = in_place
         self._cache = cache.encode() if cache is not None else None
         self._exec_options = s.ExecOptions(
             size=ctypes.sizeof(s.ExecOptions), poison=poison, no_reuse=no_reuse, profile=profile,
@@ -199,13 +202,13 @@ class Session:
             values = self._values(given)
             executor = self._executor({name: one.shape for name, one in values.items() if one.tensor.shape.rank >= 0})
             for name, one in values.items():
-                executor.bind_input(self._index[name], self._intact(executor, name, one))
+                executor.bind_input(self._index[name], self._writable(executor, name, one))
             self._bind_defaults(executor, values)
             arrays = [self._room(executor, k, wanted) for k in range(len(self.outputs))]
             for k, array in enumerate(arrays):
                 executor.bind_output(k, array)
             self._program.context.check(lib.om_exec_run(executor.handle))
-            return {one.name: self._result(executor, k, arrays[k], wanted.get(one.name)) for k, one in enumerate(self.outputs)}
+            return {one.name: self._result(executor, k, arrays[k], wanted.get(one.name), given) for k, one in enumerate(self.outputs)}
 
     def _check_names(self, given: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
         for name in given:
@@ -224,9 +227,11 @@ class Session:
         loaded = inputs_of(self._program.loaded)
         return {name: bound(name, value, loaded[self._index[name]].type) for name, value in given.items()}
 
-    def _intact(self, executor: _Executor, name: str, one: Any) -> Any:
-        """What is bound: a copy if the run writes there."""
-        if self._index[name] not in executor.written:
+    def _writable(self, executor: _Executor, name: str, one: Any) -> Any:
+        """What is bound: a copy if the run writes there and may not."""
+        if self._index[name] not in executor.aliased.values():
+            return one
+        if self._in_place and (one.array is None or one.array.flags.writeable):
             return one
         from ._tensors import bound, taken
         type_ = executor.inputs[self._index[name]].type
@@ -244,7 +249,7 @@ class Session:
         from ._tensors import dtype_of, fresh
         info, value = self.outputs[k], executor.outputs[k]
         if info.name not in wanted:
-            return fresh(value)
+            return None if k in executor.aliased else fresh(value)
         array = _array_of(wanted[info.name])
         dims = dims_of(value.shape)
         expected = dtype_of(s.DTYPES[value.type.elem]) if value.type.kind == s.TENSOR else None
@@ -256,8 +261,12 @@ class Session:
             raise ShapeError(f"output {info.name} must be written to an array that is contiguous, aligned and writable")
         return array
 
-    def _result(self, executor: _Executor, k: int, array: Any, wanted: Any) -> Any:
+    def _result(self, executor: _Executor, k: int, array: Any, wanted: Any, given: Mapping[str, Any]) -> Any:
         from ._tensors import taken
+        state = executor.bound.get(executor.aliased.get(k, -1))
+        if array is None and state and state.tensor.data == executor.result(k).data:
+            name = self.inputs[executor.aliased[k]].name
+            return state.array if state.array is not None else given[name]
         if array is None:
             return taken(executor.result(k), executor.outputs[k].type)
         shape = executor.result(k).shape

@@ -182,18 +182,37 @@ def test_defaults_come_back() -> None:
         assert (session.run({"x": x, "w": np.full(3, 5, np.float32)})["y"] == 5 * x).all()
 
 
-def test_inputs_that_runs_overwrite_are_copied() -> None:
+@pytest.fixture
+def stateful() -> onnx.ModelProto:
+    """A model whose output is the next value of an input."""
     nodes = [helper.make_node("Add", ["state", "x"], ["next"])]
     model = small(nodes, [("state", TensorProto.FLOAT, [8]), ("x", TensorProto.FLOAT, [8])], [("next", TensorProto.FLOAT, [8])])
     meta = model.metadata_props.add()
-    meta.key, meta.value = "onnxmem.io_alias", '{"next": "state"}'
-    session = onnxmem.Session(model, passes="inline,shapes,fold,prune,schedule=min-memory,liveness,views,inplace,alias-io,pack")
+    meta.key, meta.value = "org.onnxmem.io_alias", '{"next": "state"}'
+    return model
+
+
+def test_states_are_copied(stateful: onnx.ModelProto) -> None:
+    session = onnxmem.Session(stateful)
     state, x = np.zeros(8, np.float32), np.ones(8, np.float32)
-    written = session._need_last().written
-    assert (session.run({"state": state, "x": x})["next"] == 1).all()
-    assert (state == 0).all()
-    if written:
-        assert session._need_last().bound[0].tensor.data != address_of(state)
+    assert session._need_last().aliased == {0: 0}
+    found = session.run({"state": state, "x": x})["next"]
+    assert (found == 1).all() and (state == 0).all()
+    assert (session.run({"state": found, "x": x})["next"] == 2).all() and (found == 1).all()
+    room = np.empty(8, np.float32)
+    assert session.run({"state": found, "x": x}, {"next": room})["next"] is room and (room == 2).all()
+
+
+def test_states_are_overwritten_where_that_is_allowed(stateful: onnx.ModelProto) -> None:
+    session = onnxmem.Session(stateful, in_place=True)
+    state, x = np.zeros(8, np.float32), np.ones(8, np.float32)
+    for step in range(1, 4):
+        assert session.run({"state": state, "x": x})["next"] is state
+        assert (state == step).all() and session.stats.copied_bytes == 0
+    state.flags.writeable = False
+    assert (session.run({"state": state, "x": x})["next"] == 4).all() and (state == 3).all()
+    tensor = Foreign(np.zeros(8, np.float32))
+    assert session.run({"state": tensor, "x": x})["next"] is tensor and (tensor.inner.array == 1).all()
 
 
 @pytest.mark.parametrize("kind,dtype", [

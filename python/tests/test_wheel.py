@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import shlex
 import shutil
 import subprocess
 import sys
@@ -81,6 +82,27 @@ def test_an_installed_wheel_plans_and_runs(tmp_path: pathlib.Path) -> None:
     done = subprocess.run([sys.executable, "-c", script, str(site), str(ROOT / "models" / "trained.onnx")], env=env, cwd=tmp_path,
                           stdout=subprocess.PIPE, text=True, check=True)
     assert done.stdout.splitlines() == ["6144 (1, 10)", str(site / "onnxmem" / "_lib" / "libonnxmem.so.0")]
+
+
+def test_modules_are_beside_the_library(tmp_path: pathlib.Path) -> None:
+    wheel = call(copied(tmp_path, True), "build_wheel", tmp_path)
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    library = tmp_path / "site" / "onnxmem" / "_lib"
+    compiler, build = shlex.split(os.environ.get("CC") or "cc"), os.environ.get("abs_builddir")
+    if not shutil.which(compiler[0]) or not build:
+        pytest.skip("there is no compiler, or no build folder in abs_builddir")
+    (library / "onnxmem").mkdir()
+    subprocess.run([*compiler, "-shared", "-fPIC", f"-I{ROOT / 'include'}", f"-I{build}/include", str(ROOT / "tests" / "plugin" / "census.c"),
+                    str(library / "libonnxmem.so.0"), "-o", str(library / "onnxmem" / "census.so")], check=True)
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("ONNXMEM", "LD_LIBRARY", "PYTHONPATH"))}
+    env["PYTHONPATH"] = str(tmp_path / "site")
+    script = ("import sys, onnxmem\n"
+              "passes = onnxmem.report(sys.argv[1], passes='inline,shapes,census,liveness,pack').json()['passes']\n"
+              "print([one['counters'] for one in passes if one['pass'] == 'census'])\n")
+    done = subprocess.run([sys.executable, "-c", script, str(ROOT / "models" / "digits.onnx")], env=env, cwd=tmp_path,
+                          stdout=subprocess.PIPE, text=True, check=True)
+    assert "'ops': 11" in done.stdout
 
 
 def test_a_missing_library_is_named(tmp_path: pathlib.Path) -> None:

@@ -3,18 +3,38 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/load_module.h"
+#include "onnxmem/version.h"
+
+void
+om_module_folder(char out[OM_MODULE_FOLDER])
+{
+	const char *(*function)(void) = om_version;
+	void *address;
+	Dl_info library;
+
+	memcpy(&address, &function, sizeof address);
+	const char *slash = dladdr(address, &library) && library.dli_fname ? strrchr(library.dli_fname, '/') : NULL;
+	snprintf(out, OM_MODULE_FOLDER, "%s", OM_MODULEDIR);
+	if (!slash)
+		return;
+	char beside[OM_MODULE_FOLDER];
+	const int n = snprintf(beside, sizeof beside, "%.*s/onnxmem/.", (int)(slash - library.dli_fname), library.dli_fname);
+	if (n > 0 && (size_t)n < sizeof beside && access(beside, F_OK) == 0)   /* a folder, not the command */
+		snprintf(out, OM_MODULE_FOLDER, "%.*s", n - 2, beside);
+}
 
 void *
 om_load_module(const char *file, const char *symbol)
 {
-	enum { LONGEST = 4096 };
-	char path[LONGEST];
+	char folder[OM_MODULE_FOLDER], path[OM_MODULE_FOLDER + 64];
 	void *module = dlopen(file, RTLD_NOW | RTLD_LOCAL);
 
-	snprintf(path, sizeof path, "%s/%s", OM_MODULEDIR, file);
+	om_module_folder(folder);
+	snprintf(path, sizeof path, "%s/%s", folder, file);
 	if (!module && access(path, F_OK) == 0)
 		module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	return module ? dlsym(module, symbol) : NULL;

@@ -8,6 +8,7 @@
 
 #include "alloc/assign.h"
 #include "base/guard.h"
+#include "base/load_module.h"
 #include "base/options.h"
 #include "base/split.h"
 #include "host/host.h"
@@ -57,12 +58,14 @@ om_host_new_with(om_session *s, om_pass_entry *const *built_in, size_t n, const 
 {
 	om_arena *mem = om_arena_new();
 	om_host *h = OM_NEW(mem, om_host);
+	char folder[OM_MODULE_FOLDER];
 
 	if (!path)
 		path = getenv("ONNXMEM_PASS_PATH");
 	h->mem = mem;
 	h->session = s;
-	h->path = om_strdup(mem, path ? path : OM_PASSDIR);
+	om_module_folder(folder);
+	h->path = om_strdup(mem, path ? path : folder);
 	h->folder = om_split(mem, h->path, ":", &h->nfolder);
 	h->by_name = om_map_new(mem);
 	h->refused = om_map_new(mem);
