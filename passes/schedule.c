@@ -1115,6 +1115,8 @@ order_min_memory(om_run *r, om_prog *p, struct outcome *out)
 	out->is_limited = true;
 	for (uint64_t left = nodes / FIRST_ROUND, round = FIRST_ROUND; left && out->is_limited; left /= ROUND_FACTOR) {
 		OM_TRY(search_round(&s, round, out));
+		if (om_session_is_stopped(r->session))
+			break;
 		round *= ROUND_FACTOR;
 	}
 	om_count(r, "bytes_before", s.file_size.bytes);

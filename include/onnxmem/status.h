@@ -34,7 +34,8 @@ extern "C" {
 	_(STALE,       4, "the plan does not belong to this model")            \
 	_(BADPLAN,     4, "the plan is not valid")                             \
 	_(UNSUPPORTED, 5, "unsupported model or operator")                     \
-	_(DOWNLOAD,    6, "download or checksum failed")
+	_(DOWNLOAD,    6, "download or checksum failed")                       \
+	_(STOPPED,     1, "stopped by the caller")
 
 /* The result of a function: OM_OK, or the kind of failure. */
 typedef enum om_status {
@@ -93,6 +94,13 @@ typedef void om_progress(void *arg, const char *what, uint64_t best, uint64_t bo
 
 /* A NULL `tell` (the default) drops reports. */
 OM_API void om_session_progress(om_session *s, om_progress *tell, void *arg);
+
+/* Stop what is done in this session, or, with false, let it go on again; the only functions of a session that another
+ * thread or a signal handler may call.  Searches end as at a limit, with the best result so far, and a run of an executor
+ * ends with OM_STOPPED after the op that it is at.  It stays so until `stops` is false. */
+OM_API void om_session_stop(om_session *s, bool stops);
+/* Is it stopped?  For passes that search; false for NULL. */
+OM_API bool om_session_is_stopped(const om_session *s);
 
 /* Loading a model may take at most so many bytes for what its file holds in fewer: sparse tensors, all of them
  * together.  0 (the default): 1 GiB.  Runs have a limit of their own (onnxmem/executor.h). */

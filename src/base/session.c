@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@ struct om_session {
 	om_allowance *allows;
 	void *allows_arg;
 	uint64_t load_limit;     /* 0: the default */
+	atomic_bool is_stopped;
 };
 
 om_session *
@@ -67,6 +69,18 @@ uint64_t
 om_session_load_bytes(const om_session *s)
 {
 	return s && s->load_limit ? s->load_limit : (uint64_t)1 << 30;
+}
+
+void
+om_session_stop(om_session *s, bool stops)
+{
+	atomic_store_explicit(&s->is_stopped, stops, memory_order_relaxed);
+}
+
+bool
+om_session_is_stopped(const om_session *s)
+{
+	return s && atomic_load_explicit(&s->is_stopped, memory_order_relaxed);
 }
 
 void

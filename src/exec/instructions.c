@@ -279,8 +279,15 @@ run_timed(om_exec *e, struct step *s)
 }
 
 static om_status
+check_stop(const om_exec *e)
+{
+	return om_session_is_stopped(e->session) ? om_fail(e->session, OM_STOPPED, "the run was stopped") : OM_OK;
+}
+
+static om_status
 run_step(om_exec *e, struct step *s)
 {
+	OM_TRY(check_stop(e));
 	OM_TRY(e->options.profile && s->run != run_nothing ? run_timed(e, s) : s->run(s));
 	om_arena_clear(e->call);
 	if (!e->poison)
@@ -300,6 +307,7 @@ om_walk_run(om_exec *e, const om_block *b)
 	for (uint32_t k = 0; k < w->n && is_watched; k++)
 		OM_TRY(run_step(e, &w->step[k]));
 	for (uint32_t k = 0; k < w->n && !is_watched; k++) {
+		OM_TRY(check_stop(e));
 		OM_TRY(w->step[k].run(&w->step[k]));
 		om_arena_clear(e->call);
 	}

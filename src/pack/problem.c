@@ -269,6 +269,7 @@ solve_problem(om_session *s, om_problem *p, om_arena *mem)
 	const om_search_limits limits = {
 		.nodes = p->nodes ? p->nodes : OM_PACK_NODES,
 		.deadline_ms = p->seconds > 0 ? om_now_ms() + p->seconds * 1e3 : 0,
+		.session = s,
 	};
 	om_units u;
 

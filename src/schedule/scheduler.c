@@ -238,7 +238,7 @@ improve(struct solver *s, struct schedule_part *p)
 
 	while (found && p->peak > s->level) {
 		found = false;
-		for (size_t k = 0; k < sizeof halves / sizeof halves[0] && !found && s->nodes > 64; k++) {
+		for (size_t k = 0; k < sizeof halves / sizeof halves[0] && !found && s->nodes > 64 && !om_session_is_stopped(s->session); k++) {
 			found = improve_window(s, p, halves[k]);
 			report_progress(s, p);
 		}
@@ -251,7 +251,7 @@ try_beams(struct solver *s, struct schedule_part *p, const om_subproblem *g)
 	static const uint32_t widths[] = {1, 4, 16, 64, 256};
 	uint32_t *order = OM_NEWN(s->mem, uint32_t, g->nop);
 
-	for (size_t k = 0; k < sizeof widths / sizeof widths[0] && p->peak > s->level; k++) {
+	for (size_t k = 0; k < sizeof widths / sizeof widths[0] && p->peak > s->level && !om_session_is_stopped(s->session); k++) {
 		uint64_t nodes = s->nodes / 4, left = nodes;
 		const om_search_result found = om_subproblem_beam(g, s->level, p->peak, widths[k], &left, order);
 		s->nodes -= nodes - left;
