@@ -4,7 +4,7 @@ PYTHON_PACKAGE = %D%/onnxmem/__init__.py %D%/onnxmem/_context.py %D%/onnxmem/_dl
 	%D%/onnxmem/_structs.py %D%/onnxmem/_tensors.py %D%/onnxmem/pytest_plugin.py %D%/onnxmem/py.typed
 PYTHON_BUILD = %D%/README.md %D%/backend.py %D%/pyproject.toml
 EXTRA_DIST += $(PYTHON_PACKAGE) $(PYTHON_BUILD) %D%/tests/conftest.py %D%/tests/test_abi.py %D%/tests/test_pack.py \
-	%D%/tests/test_plugin.py %D%/tests/test_report.py %D%/tests/test_run.py %D%/tests/test_wheel.py
+	%D%/tests/test_plugin.py %D%/tests/test_report.py %D%/tests/test_run.py %D%/tests/test_stop.py %D%/tests/test_wheel.py
 
 # `make wheel` writes a wheel with the library to the folder wheel; with auditwheel, it runs on other distributions, too.
 STRIP_LIBRARY = $(STRIP) --strip-unneeded

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
                           Error as Error, FileError as FileError, InvalidModelError as InvalidModelError,
                           MalformedError as MalformedError, MismatchError as MismatchError,
                           OutOfMemoryError as OutOfMemoryError, PassError as PassError, ProgramError as ProgramError,
-                          RunError as RunError, ShapeError as ShapeError, StalePlanError as StalePlanError,
+                          RunError as RunError, ShapeError as ShapeError, StopSearch as StopSearch, StalePlanError as StalePlanError, StoppedError as StoppedError,
                           Status as Status, UnsupportedError as UnsupportedError, UsageError as UsageError)
     from ._report import (ArenaReport as ArenaReport, Live as Live, Peak as Peak, Report as Report, Tensor as Tensor,
                           report as report)
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # What is imported when it is first used, so that `import onnxmem` takes no time.
 _MODULES = {
     "_errors": "BadPlanError BudgetError DownloadError Error FileError InvalidModelError MalformedError MismatchError "
-               "OutOfMemoryError PassError ProgramError RunError ShapeError StalePlanError Status UnsupportedError UsageError",
+               "OutOfMemoryError PassError ProgramError RunError ShapeError StalePlanError StoppedError StopSearch Status UnsupportedError UsageError",
     "_report": "ArenaReport Live Peak Report Tensor report",
     "_dlpack": "DLPackArray",
     "_library": "version",

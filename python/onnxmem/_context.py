@@ -1,14 +1,16 @@
 """A session of the library: messages become exceptions, the log goes to :mod:`logging`."""
 from __future__ import annotations
 
+import _thread
 import ctypes
 import os
+import threading
 import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import _structs as s
-from ._errors import error_of
+from ._errors import StopSearch, error_of
 from ._library import lib
 
 #: Receives the progress of a search: what is searched, the best result so far and its lower bound, in bytes.
@@ -63,7 +65,7 @@ class Context:
             try:
                 progress(what.decode(), best, bound)
             except BaseException as error:   # raised again when the call returns
-                context._raised = error
+                context.stop(error)
 
         self._tell = s.progress(tell)
         lib.om_session_progress(self.handle, self._tell, None)
@@ -73,11 +75,41 @@ class Context:
         self._owned.append((free, handle))
         return handle
 
+    def stop(self, why: BaseException) -> None:
+        """End the search or the run that is under way."""
+        self._raised = why
+        lib.om_session_stop(self.handle, True)
+
+    def call(self, function: Callable[..., int], *arguments: Any) -> int:
+        """Call a function that may take long, so that Ctrl-C ends it; its status.
+
+        Python handles signals in the main thread, and not before a call there returns: another thread makes the call.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            return function(*arguments)
+        done, status = threading.Lock(), [0]
+        done.acquire()
+
+        def work() -> None:
+            try:
+                status[0] = function(*arguments)
+            finally:
+                done.release()
+        _thread.start_new_thread(work, ())
+        while True:
+            try:
+                done.acquire()
+                return status[0]
+            except BaseException as error:   # of the handler of a signal
+                self.stop(error)
+
     def check(self, status: int) -> None:
-        """Raise what a callback raised, or the failure of a call."""
+        """Raise what a callback or a signal raised, or the failure of a call."""
         raised, self._raised = self._raised, None
         if raised is not None:
-            raise raised
+            lib.om_session_stop(self.handle, False)
+            if not isinstance(raised, StopSearch):
+                raise raised
         if status:
             raise error_of(status, text(lib.om_message(self.handle)))
 

@@ -23,6 +23,7 @@ class Status(enum.IntEnum):
     BADPLAN = 13
     UNSUPPORTED = 14
     DOWNLOAD = 15
+    STOPPED = 16
 
 
 class Error(Exception):
@@ -122,12 +123,22 @@ class DownloadError(Error, OSError):
     status = Status.DOWNLOAD
 
 
+class StoppedError(Error):
+    """A run was stopped."""
+
+    status = Status.STOPPED
+
+
 _CLASSES: dict[int, type[Error]] = {
     int(one.status): one
     for one in (FileError, MalformedError, InvalidModelError, ShapeError, ProgramError, MismatchError, RunError,
                 OutOfMemoryError, UsageError, PassError, BudgetError, StalePlanError, BadPlanError, UnsupportedError,
-                DownloadError)
+                DownloadError, StoppedError)
 }
+
+
+class StopSearch(Exception):
+    """Raised by a callback for progress: the search ends, with the best result so far."""
 
 
 def error_of(status: int, message: str) -> Error:

@@ -27,6 +27,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "om_session_free": (None, (c_void_p,)),
     "om_session_log": (None, (c_void_p, s.logger, c_void_p, c_int)),
     "om_session_progress": (None, (c_void_p, s.progress, c_void_p)),
+    "om_session_stop": (None, (c_void_p, c_bool)),
     "om_session_load_limit": (None, (c_void_p, c_uint64)),
     "om_message": (c_char_p, (c_void_p,)),
     # arena.h

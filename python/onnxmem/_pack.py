@@ -133,7 +133,8 @@ def pack(sizes: npt.ArrayLike, first: npt.ArrayLike | None = None, last: npt.Arr
     * ``access``: bytes moved to and from a buffer, which decides about the fastest pools.  ``pools``: the memories; one
       without a limit by default.  ``groups``: buffers that are placed back to back.
     * ``proven``: a lower bound that is known.  ``nodes`` and ``seconds`` limit the search; without ``seconds``, the result
-      depends on the problem alone.  ``progress`` is called with (what, best, bound) after every attempt.
+      depends on the problem alone.  ``progress`` is called with (what, best, bound) after every attempt,
+      maybe in another thread; if it raises :class:`StopSearch`, the best packing so far is returned.
 
     The result is checked by code that shares nothing with the packer.  Raises :class:`BudgetError` if a limit of a pool is
     exceeded, :class:`InvalidModelError` for a problem that makes no sense, as buffers at fixed offsets that overlap.
@@ -192,7 +193,7 @@ def _set_pairs(problem: s.Problem, pairs: Any, n: int) -> Any:
 
 def _solve(problem: s.Problem, progress: Progress | None) -> None:
     context = Context(progress)
-    context.check(lib.om_pack_solve(context.handle, byref(problem)))
+    context.check(context.call(lib.om_pack_solve, context.handle, byref(problem)))
     context.check(lib.om_pack_check_problem(context.handle, byref(problem)))
 
 

@@ -59,7 +59,7 @@ class PlanOptions(ModelOptions, total=False):
     time_limit: float                       #: Seconds to search for better packings; by default, work is limited.
     rematerialize: int                      #: Recompute cheap values, with at most so many percent more work.
     flags: Mapping[str, object]             #: Options of passes by the names of the command line, without dashes.
-    progress: Progress                      #: Called with (what, best, bound) while a plan is searched.
+    progress: Progress                      #: Called with (what, best, bound) while a plan is searched, maybe in another thread.
 
 
 MODEL_OPTIONS = frozenset(ModelOptions.__annotations__)
@@ -308,7 +308,7 @@ class Program:
         host, request = self.need_host(), self._request(target)
         self.context.check(lib.om_host_request(host, byref(request)))
         pipeline = self._pipeline(request)
-        self.context.check(lib.om_host_run(host, program, pipeline))
+        self.context.check(self.context.call(lib.om_host_run, host, program, pipeline))
         if not program.contents.has & s.HAS_PLAN:
             raise UsageError(f"the passes {text(pipeline)} make no plan")
         plan = program.contents.plan

@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import threading
+import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -19,6 +21,8 @@ from ._report import Report
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+#: Seconds of a run that are long for someone who presses Ctrl-C.
+LONG = 0.05
 #: Executors for different shapes of inputs that a session keeps.
 MOST_EXECUTORS = 8
 
@@ -76,6 +80,7 @@ class _Executor:
         context.check(lib.om_exec_new(context.handle, planned, plan, byref(options), byref(self.handle)))
         self.aliased = _aliased(planned, plan)
         self.bound: dict[int, Any] = {}
+        self.seconds = math.inf    # of the last run
 
     def bind_input(self, k: int, one: Any) -> None:
         """Bind an input; it is kept until another is bound."""
@@ -87,10 +92,23 @@ class _Executor:
         address, size = (array.ctypes.data, array.nbytes) if array is not None else (None, 0)
         self.context.check(lib.om_exec_output(self.handle, k, address, size))
 
+    def run(self) -> int:
+        """Run; long runs so that Ctrl-C ends them.  The first one is taken to be long."""
+        call = self.context.call if self.seconds > LONG else _directly
+        start = time.perf_counter()
+        status = call(lib.om_exec_run, self.handle)
+        self.seconds = time.perf_counter() - start
+        return status
+
     def result(self, k: int) -> s.Tensor:
         """Output of the last run."""
         found: s.Tensor = lib.om_exec_result(self.handle, k).contents
         return found
+
+
+def _directly(function: Any, *arguments: Any) -> int:
+    status: int = function(*arguments)
+    return status
 
 
 def _free(handle: ctypes.c_void_p, planned: Any) -> None:
@@ -207,7 +225,7 @@ class Session:
             arrays = [self._room(executor, k, wanted) for k in range(len(self.outputs))]
             for k, array in enumerate(arrays):
                 executor.bind_output(k, array)
-            self._program.context.check(lib.om_exec_run(executor.handle))
+            self._program.context.check(executor.run())
             return {one.name: self._result(executor, k, arrays[k], wanted.get(one.name), given) for k, one in enumerate(self.outputs)}
 
     def _check_names(self, given: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:

@@ -184,6 +184,66 @@ no_session_is_a_session(void)
 	two_free(&t);
 }
 
+/* What is stopped before it starts ends at the first op. */
+static void
+a_run_is_stopped(void)
+{
+	bench b = bench_open();
+
+	CU_ASSERT_FATAL(is_ok(b.s, bench_model(&b, "trained.onnx")));
+	CU_ASSERT_FATAL(is_ok(b.s, om_host_run(b.h, b.p, om_default_pipeline())));
+	CU_ASSERT_FATAL(is_ok(b.s, bench_exec(&b, &ways[PLANNED])));
+	const om_value *v = b.p->first->param[0];
+	const om_tensor zero = tensor_zero(b.mem, v->type.elem, &v->shape);
+	CU_ASSERT_FALSE(om_session_is_stopped(b.s));
+	om_session_stop(b.s, true);
+	CU_ASSERT(om_session_is_stopped(b.s));
+	CU_ASSERT(is_told(b.s, bench_run(&b, &zero, 1), OM_STOPPED, "stopped"));
+	om_session_stop(b.s, false);
+	CU_ASSERT(is_ok(b.s, bench_run(&b, &zero, 1)));
+	CU_ASSERT_FALSE(om_session_is_stopped(NULL));
+	bench_close(&b);
+}
+
+enum { NGRAPH = 100 };
+
+/* The height of a packing by pairs of a random graph. */
+static uint64_t
+pack_graph(om_session *s)
+{
+	static om_buffer buf[NGRAPH];
+	static uint32_t pair[NGRAPH * NGRAPH][2];
+	om_pool pool = {0};
+	om_problem p = OM_PROBLEM(.buf = buf, .n = NGRAPH, .pool = &pool, .npool = 1, .by_pairs = true, .pair = pair);
+	uint32_t x = 1;
+
+	for (uint32_t i = 0; i < NGRAPH; i++) {
+		buf[i] = (om_buffer){.bytes = 1 + (i * 37) % 101, .fixed = OM_OFFSET_FREE};
+		for (uint32_t k = 0; k < i; k++) {
+			x = x * 1664525 + 1013904223;
+			pair[p.npair][0] = i;
+			pair[p.npair][1] = k;
+			p.npair += x >> 31;
+		}
+	}
+	CU_ASSERT(is_ok(s, om_pack_solve(s, &p)));
+	CU_ASSERT(is_ok(s, om_pack_check_problem(s, &p)));
+	return pool.result.height;
+}
+
+/* A stopped search has a valid result, which is not as good as that of one that went on. */
+static void
+a_search_is_stopped(void)
+{
+	om_session *s = om_session_new();
+
+	om_session_stop(s, true);
+	const uint64_t stopped = pack_graph(s);
+	om_session_stop(s, false);
+	CU_ASSERT(pack_graph(s) < stopped);
+	om_session_free(s);
+}
+
 static CU_TestInfo tests[] = {
 	{"an executor tells its caller", an_executor_tells_its_caller},
 	{"a wrong plan is told to the caller", a_wrong_plan_is_told_to_the_caller},
@@ -191,6 +251,8 @@ static CU_TestInfo tests[] = {
 	{"shapes tell the caller", shapes_tell_the_caller},
 	{"options have sizes", options_have_sizes},
 	{"no session is a session", no_session_is_a_session},
+	{"a run is stopped", a_run_is_stopped},
+	{"a search is stopped", a_search_is_stopped},
 	CU_TEST_INFO_NULL
 };
 
