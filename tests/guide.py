@@ -112,13 +112,14 @@ def free_port():
 def environment(folder):
     bin = os.path.join(folder, "bin")
     os.mkdir(bin)
-    for name, command in ("onnxmem", '"%s"' % os.environ["ONNXMEM"]), ("cc", os.environ.get("CC") or "/usr/bin/cc"):
+    for name, command in (("onnxmem", '"%s"' % os.environ["ONNXMEM"]), ("cc", os.environ.get("CC") or "/usr/bin/cc"),
+                          ("python", '"%s" -B' % sys.executable)):
         with open(os.path.join(bin, name), "w") as f:
             f.write('#!/bin/sh\nexec %s "$@"\n' % command)
         os.chmod(os.path.join(bin, name), 0o755)
     env = {k: v for k, v in os.environ.items() if not re.search("(?i)proxy|^XDG|^ONNX_HOME|^ONNXMEM_(MIRR|MANI|CONF)", k)}
     pc = [where for where, _, names in os.walk(INSTALL) if "onnxmem.pc" in names]
-    env.update(PATH=bin + ":" + env["PATH"], HOME=folder, LC_ALL="C", COLUMNS="100", PKG_CONFIG_SYSROOT_DIR=INSTALL,
+    env.update(PYTHONPATH=os.path.join(ROOT, "python"), PYTHONDONTWRITEBYTECODE="1", PATH=bin + ":" + env["PATH"], HOME=folder, LC_ALL="C", COLUMNS="100", PKG_CONFIG_SYSROOT_DIR=INSTALL,
                PKG_CONFIG_PATH=":".join(pc), LD_LIBRARY_PATH=":".join(os.path.dirname(where) for where in pc))
     return env
 

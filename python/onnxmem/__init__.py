@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ._library import version as version
     from ._pack import Packing as Packing, Pool as Pool, PoolResult as PoolResult, pack as pack
     from ._plan import Verified as Verified, plan as plan, strip as strip, verify as verify
+    from ._train import grad as grad
     from ._run import OpTime as OpTime, Session as Session, Stats as Stats, TensorInfo as TensorInfo
     from ._program import Arena as Arena, Model as Model, ModelOptions as ModelOptions, PlanOptions as PlanOptions
 
@@ -37,6 +38,7 @@ _MODULES = {
     "_library": "version",
     "_pack": "Packing Pool PoolResult pack",
     "_plan": "Verified plan strip verify",
+    "_train": "grad",
     "_run": "OpTime Session Stats TensorInfo",
     "_program": "Arena Model ModelOptions PlanOptions",
 }

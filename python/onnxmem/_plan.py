@@ -68,7 +68,7 @@ def plan(model: Any, out: Any = None, *, annotate: str = "auto", original: bool 
         context.check(lib.om_model_save(context.handle, program.handle, path_of(out)))
         return Report(program, planned)
     data = saved(program)
-    return _parsed(model, data) if hasattr(model, "SerializeToString") else data
+    return parsed(model, data) if hasattr(model, "SerializeToString") else data
 
 
 def _annotations(annotate: str) -> int:
@@ -85,7 +85,8 @@ def saved(program: Program) -> bytes:
     return take_bytes(data, size.value)
 
 
-def _parsed(model: Any, data: bytes) -> Any:
+def parsed(model: Any, data: bytes) -> Any:
+    """A ``ModelProto`` of the class of another."""
     copy = type(model)()
     copy.ParseFromString(data)
     return copy
@@ -177,4 +178,4 @@ def strip(model: Any) -> Any:
     program = Program(model, {})
     lib.om_model_strip(program.handle)
     data = saved(program)
-    return _parsed(model, data) if hasattr(model, "SerializeToString") else data
+    return parsed(model, data) if hasattr(model, "SerializeToString") else data
