@@ -19,11 +19,16 @@ Model = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, "ModelProto
 
 
 class Arena(TypedDict, total=False):
-    """A memory that a plan may use.  Of several, the first is the fastest; only the last may have no size."""
+    """A memory that a plan may use.  Of several, the first is the fastest; only the last may have no size.
 
-    name: str           #: In messages and plans; required.
-    bytes: int          #: Its size; no limit if missing.
-    align: int          #: Alignment of what is in it, if larger than that of the plan.
+    name: in messages and plans; required.
+    bytes: its size; no limit if missing.
+    align: alignment of what is in it, if larger than that of the plan.
+    """
+
+    name: str
+    bytes: int
+    align: int
 
 
 class ModelOptions(TypedDict, total=False):
@@ -31,35 +36,60 @@ class ModelOptions(TypedDict, total=False):
 
     Symbols of the first dim that are called a batch are 1 if nothing else is said; every other open dim is an error
     that names it.
+
+    dims: the number that a symbolic dim stands for.
+    shapes: shapes of inputs.
+    default_dim: what all other open dims are.
+    ranges: least and largest size of symbolic dims: one plan for all of them.
+    folder: where the external data of a model from memory are.
+    name: of a model from memory, in messages and reports.
     """
 
-    dims: Mapping[str, int]                 #: The number that a symbolic dim stands for.
-    shapes: Mapping[str, Sequence[int]]     #: Shapes of inputs.
-    default_dim: int                        #: What all other open dims are.
-    ranges: Mapping[str, tuple[int, int]]   #: Least and largest size of symbolic dims: one plan for all of them.
-    folder: "str | os.PathLike[str]"        #: Where the external data of a model from memory are.
-    name: str                               #: Of a model from memory, in messages and reports.
+    dims: Mapping[str, int]
+    shapes: Mapping[str, Sequence[int]]
+    default_dim: int
+    ranges: Mapping[str, tuple[int, int]]
+    folder: "str | os.PathLike[str]"
+    name: str
 
 
 class PlanOptions(ModelOptions, total=False):
-    """What a plan has to comply with, and how it is searched; the options of ``onnxmem report``, which describes them."""
+    """What a plan has to comply with, and how it is searched; the options of ``onnxmem report``, which describes them.
 
-    target: str                             #: ``generic``, for any runtime, or ``cpu``, for :class:`onnxmem.Session`.
-    order: str                              #: Order of the ops: ``original``, ``bfs`` or ``min-memory``.
-    passes: str                             #: A pipeline in place of the default.
-    plugins: "Sequence[str | os.PathLike[str]]"  #: Modules with further passes.
-    io: "str | Mapping[str, str]"           #: Memory of inputs and outputs: ``caller``, ``arena`` or ``keep``; or by name.
-    align: int                              #: Alignment of offsets and sizes, 64 by default.
-    arenas: Sequence[Arena]                 #: The memories; one without a limit by default.
-    budget: int                             #: Bytes that a run may take; :class:`BudgetError` if it takes more.
-    budget_of: str                          #: What the budget limits: ``total``, the default, or ``arena``.
-    parallel_safe: bool                     #: Valid for every order of the ops that respects the data.
-    precise: bool                           #: With target ``cpu``: reference kernels alone.
-    threads: int                            #: With target ``cpu``: threads that kernels have scratch for.
-    time_limit: float                       #: Seconds to search for better packings; by default, work is limited.
-    rematerialize: int                      #: Recompute cheap values, with at most so many percent more work.
-    flags: Mapping[str, object]             #: Options of passes by the names of the command line, without dashes.
-    progress: Progress                      #: Called with (what, best, bound) while a plan is searched, maybe in another thread.
+    target: ``generic``, for any runtime, or ``cpu``, for :class:`onnxmem.Session`.
+    order: order of the ops: ``original``, ``bfs`` or ``min-memory``.
+    passes: a pipeline in place of the default.
+    plugins: modules with further passes.
+    io: memory of inputs and outputs: ``caller``, ``arena`` or ``keep``; or by name.
+    align: alignment of offsets and sizes, 64 by default.
+    arenas: the memories; one without a limit by default.
+    budget: bytes that a run may take; :class:`BudgetError` if it takes more.
+    budget_of: what the budget limits: ``total``, the default, or ``arena``.
+    parallel_safe: valid for every order of the ops that respects the data.
+    precise: with target ``cpu``: reference kernels alone.
+    threads: with target ``cpu``: threads that kernels have scratch for.
+    time_limit: seconds to search for better packings; by default, work is limited.
+    rematerialize: recompute cheap values, with at most so many percent more work.
+    flags: options of passes by the names of the command line, without dashes.
+    progress: called with (what, best, bound) while a plan is searched, maybe in another thread.
+    """
+
+    target: str
+    order: str
+    passes: str
+    plugins: "Sequence[str | os.PathLike[str]]"
+    io: "str | Mapping[str, str]"
+    align: int
+    arenas: Sequence[Arena]
+    budget: int
+    budget_of: str
+    parallel_safe: bool
+    precise: bool
+    threads: int
+    time_limit: float
+    rematerialize: int
+    flags: Mapping[str, object]
+    progress: Progress
 
 
 MODEL_OPTIONS = frozenset(ModelOptions.__annotations__)
