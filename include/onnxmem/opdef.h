@@ -135,8 +135,9 @@ struct om_opdef {
 	 * known.  `e` is initially unknown.  NULL: nothing is known. */
 	void (*propagate_data)(const om_op_context *c, om_symbolic_elem *e);
 
-	/* Upper bounds for the dims of output `out` of an operator with OM_DATA_DEPENDENT_SHAPE;
-	 * OM_DIM_UNKNOWN for a dim without a bound.  NULL: there are no bounds. */
+	/* Upper bounds for the dims of output `out` that data decide: of an operator with OM_DATA_DEPENDENT_SHAPE, or of
+	 * one whose inputs may give sizes.  `most` is the shape as far as it is known; a dim without a bound stays
+	 * OM_DIM_UNKNOWN.  NULL: there are no bounds. */
 	void (*max_shape)(const om_op_context *c, uint32_t out, om_shape *most);
 
 	/* True when output `out` is a view: its bytes are those of an input, from an offset on.  Shapes

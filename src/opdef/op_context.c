@@ -274,7 +274,7 @@ reads_sizes(const om_op *op)
 			continue;
 		if (v->type.kind != OM_TENSOR || !om_shape_is_known(&v->shape))
 			return false;
-		any |= v->shape.rank <= 1 && !v->data;
+		any |= v->shape.rank <= 1 && !(v->data && v->data->data);
 	}
 	return any;
 }

@@ -73,7 +73,7 @@ reasons(void)
 	unit_start(&b, HEAD "^g(%x: float32[4], %s: string[2], %n: float32[N]) {\n"
 		"%a = NonZero(%x)\n%b = Transpose(%a)\n%c = Identity(%s)\n%d = Neg(%n)\n%e = test::Other(%x)\n"
 		"%q = SequenceConstruct(%x)\n%y = Neg(%x)\n%f = Neg(%x)\nret %y\n}\n", "liveness");
-	why(&b, "a", "data-dependent shape of NonZero");
+	why(&b, "a", "data-dependent shape of NonZero, at most 32 bytes");
 	why(&b, "b", "follows from data-dependent shape of NonZero");
 	why(&b, "c", "string elements");
 	why(&b, "d", "follows from open dims of input n");
