@@ -92,7 +92,8 @@ OM_API void om_exec_free(om_exec *e);   /* NULL is fine */
 /* Bind graph input `k` to the caller's elements, or to its object.  Runs only read them,
  * unless the plan aliases an output to the input: then runs write that output there.  An input
  * that the plan has in an arena is copied there at the start of each run.
- * Type and dims must be those of the plan, else OM_RUN; an input that is a constant (om_binding_value()) must have its elements, else OM_BADPLAN.  Dims that the plan leaves open
+ * Type and dims must be those of the plan, else OM_RUN; an input that is a constant
+ * (om_binding_value()) must have its elements, else OM_BADPLAN.  Dims that the plan leaves open
  * may have any size. */
 OM_API om_status om_exec_input(om_exec *e, uint32_t k, const om_tensor *t);
 

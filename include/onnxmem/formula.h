@@ -1,7 +1,7 @@
 /* Formulas: the memory of a plan with ranges, as polynomials of its symbols.
  *
- * A plan with ranges (om_plan.range) serves all sizes in them.  The place of each value in it follows from sizes and from what lies
- * above what, so that the arena is the longest of some sums of sizes.  Where one of these sums is the longest for all
+ * A plan with ranges (om_plan.range) serves all sizes in them.  The place of each value in it follows from sizes and
+ * from what lies above what, so that the arena is the longest of some sums of sizes.  Where one of these sums is the longest for all
  * sizes of a range, or of a part of it, it is the formula of the arena there.  om_host_find_formulas() (onnxmem/pass.h)
  * finds them.
  */
