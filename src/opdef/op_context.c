@@ -259,6 +259,24 @@ have_run_sizes(om_value *const *v, uint32_t n)
 	return false;
 }
 
+/* Do elements follow from those of an input of the graph, or of a body?  Those that follow from constants and shapes alone do
+ * not, though they may not be computed yet.  What is too long to follow counts as if it did not. */
+static bool
+is_told_by_run(const om_value *v, unsigned *budget)
+{
+	if (!v || (v->data && v->data->data) || *budget == 0)
+		return false;
+	--*budget;
+	if (!v->def || v->def->nbody || !v->def->opdef)
+		return true;
+	if (v->def->opdef->flags & OM_SHAPE_ONLY)
+		return false;
+	for (uint32_t k = 0; k < v->def->nin; k++)
+		if (is_told_by_run(v->def->in[k], budget))
+			return true;
+	return false;
+}
+
 /* Does an op whose inputs have known shapes read elements that may decide the shape of its output: a list of numbers, or one,
  * which is not known before a run?  That of an input with a default is known.  So do Slice, TopK, Range, Reshape and others. */
 static bool
@@ -274,7 +292,8 @@ reads_sizes(const om_op *op)
 			continue;
 		if (v->type.kind != OM_TENSOR || !om_shape_is_known(&v->shape))
 			return false;
-		any |= v->shape.rank <= 1 && !(v->data && v->data->data);
+		unsigned budget = 256;
+		any |= v->shape.rank <= 1 && is_told_by_run(v, &budget);
 	}
 	return any;
 }

@@ -60,11 +60,28 @@ DECIDED_BY_DATA = {"NonZero", "NonMaxSuppression", "Compress", "Unique", "String
                    "ImageDecoder"}
 
 
-def drop_hints(model):
-    """Remove the declarations of values that such a size may reach."""
-    graph, reached = model.graph, set()
+def ranks(graph, of):
+    """Add ranks by name, as far as they are declared or inferred."""
+    for v in list(graph.input) + list(graph.value_info) + list(graph.output):
+        if v.type.HasField("tensor_type") and v.type.tensor_type.HasField("shape"):
+            of[v.name] = len(v.type.tensor_type.shape.dim)
+    return of
+
+
+def bodies(node):
+    return [g for a in node.attribute for g in ([a.g] if a.HasField("g") else list(a.graphs))]
+
+
+def drop_in(graph, told, reached, rank):
+    """Of a graph and its bodies; `told` are values whose elements only a run tells."""
+    ranks(graph, rank)
+    told.update({v.name for v in graph.input} - {t.name for t in graph.initializer})
     for n in graph.node:
-        if n.op_type in DECIDED_BY_DATA or reached.intersection(n.input):
+        inside = [drop_in(g, told, reached, rank) for g in bodies(n)]
+        if n.op_type not in ("Shape", "Size") and (inside or told.intersection(n.input)):
+            told.update(n.output)
+        if n.op_type in DECIDED_BY_DATA or reached.intersection(n.input) or any(inside) \
+                or any(i in told and rank.get(i, 2) <= 1 for i in n.input):
             reached.update(n.output)
     kept = [v for v in graph.value_info if v.name not in reached]
     del graph.value_info[:]
@@ -72,6 +89,13 @@ def drop_hints(model):
     for v in graph.output:
         if v.name in reached and v.type.HasField("tensor_type"):
             v.type.tensor_type.ClearField("shape")
+    return any(v.name in reached for v in graph.output)
+
+
+def drop_hints(model):
+    """Remove the declarations of values that such a size may reach: also of any op that reads a list, or a number, that
+    only a run tells."""
+    drop_in(model.graph, set(), set(), ranks((infer(model) or model).graph, {}))
 
 
 def theirs(path):

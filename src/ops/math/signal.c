@@ -182,7 +182,8 @@ dft_infer(om_op_context *c)
 		return OM_OK;
 	om_attr_fields(c->op, dft_fields, &attrs);
 	OM_TRY(dft_of(c, &attrs, &d, &known));
-	*y = known ? *x : om_shape_open(x->rank);
+	/* No axis changes its length, whichever it is, unless a length is given or one side is left out. */
+	*y = known || (!om_has_in(c, 1) && !d.onesided) ? *x : om_shape_open(x->rank);
 	y->dim[y->rank - 1] = d.inverse && d.onesided ? 1 : 2;
 	y->sym[y->rank - 1] = NULL;
 	const int64_t parts = x->dim[x->rank - 1];
