@@ -9,7 +9,7 @@ bench_plan_scale_CFLAGS = $(AM_CFLAGS) $(PROTOBUF_C_CFLAGS)
 bench_peak_CFLAGS = $(AM_CFLAGS) -ffp-contract=fast -pthread
 bench_peak_LDFLAGS = -pthread
 bench_scale_LDADD = libonnxmem-pack.la
-EXTRA_DIST += %D%/api.sh %D%/compare.py %D%/extra.py %D%/fused.py %D%/classes.py %D%/graphs %D%/known.csv %D%/large.py %D%/loops.py %D%/models.py %D%/page.py %D%/peers.py %D%/run.py %D%/tables.py %D%/tile.py %D%/steps.py %D%/torchstep.py %D%/totals.py
+EXTRA_DIST += %D%/api.sh %D%/compare.py %D%/extra.py %D%/fused.py %D%/classes.py %D%/graphs %D%/known.csv %D%/large.py %D%/loops.py %D%/models.py %D%/page.py %D%/peers.py %D%/planners.py %D%/run.py %D%/tables.py %D%/tile.py %D%/steps.py %D%/torchstep.py %D%/totals.py
 
 .PHONY: bench-attention-rnn bench-loop bench-pack bench-page bench-plan bench-plan-scale bench-run bench-scale bench-elementwise bench-small-ops bench-totals bench-train-step
 bench-attention-rnn: bench/attention_rnn$(EXEEXT)
@@ -38,9 +38,11 @@ bench-pack: bench/pack$(EXEEXT)
 	bench/pack$(EXEEXT) --known $(srcdir)/bench/known.csv $(srcdir)/../shared/data/dsa
 bench-small-ops: all bench/small_ops$(EXEEXT)
 	bench/small_ops$(EXEEXT)
-# The memory of runs beside onnxsim and onnx-tool, which PYTHON has.
+# The memory of runs beside onnxsim, onnx-tool and ONNX Runtime, which PYTHON has, executorch and apache-tvm, which PEERS has, and onnx2tf
+# and ai-edge-litert, which LITERT has: each the Python of an environment of its own.
 bench-totals: all
-	$(PYTHON) $(srcdir)/bench/totals.py --onnxmem '$(abs_top_builddir)/onnxmem$(EXEEXT)' --page $(srcdir)/docs/totals.md \
+	peers='$(PEERS)'; litert='$(LITERT)'; $(PYTHON) $(srcdir)/bench/totals.py --onnxmem '$(abs_top_builddir)/onnxmem$(EXEEXT)' --page $(srcdir)/docs/totals.md \
+		$${peers:+--peers "$$peers"} $${litert:+--litert "$$litert"} \
 		$(srcdir)/../shared/data/models/[!l]*.onnx
 # TORCH: a Python that has PyTorch.
 bench-train-step: all bench/steps$(EXEEXT)

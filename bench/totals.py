@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Memory of a run without weights, as planned by onnxmem and by other planners of ONNX models.
 
-    totals.py --onnxmem COMMAND [--page FILE] MODEL.onnx...
+    totals.py --onnxmem COMMAND [--page FILE] [--peers PYTHON] [--litert PYTHON] MODEL.onnx...
 
 For each model, all with an alignment of 1 and the same shapes (open dims are 1, or of DIMS below):
 
 * onnxmem with inputs and outputs in the arena (`--io arena`), and with those of the caller beside it;
 * onnxsim, `plan_activation_memory()` after shape inference: its arena has inputs and outputs, too.  A tensor whose size
   it does not know is left out, so a plan with such tensors is no plan of the model: it is shown in brackets;
-* onnx-tool, `compress_memory()`.
+* onnx-tool, `compress_memory()`;
+* ONNX Runtime, ExecuTorch, TVM and LiteRT, by planners.py, which tells how.  The last three run with PYTHON, that of an environment
+  which has them: executorch and apache-tvm, and onnx2tf and ai-edge-litert, which want other versions of packages.
 
 Exits with 1 where a peer that plans the whole model takes less.  Versions are those that are installed.
 """
@@ -31,6 +33,15 @@ SHAPES = {"ppocr_v4_det": {"x": [1, 3, 640, 640]}, "ppocr_v4_rec": {"x": [1, 3, 
           "tract_byte_bilstm": {"input": [1, 64], "x": [1, 64]}}
 
 
+NOTES = """\
+* ONNX Runtime: what its arena has taken from the system after runs on zeros, taking no more than what is requested; the smaller figure of those with and without memory patterns, and the inputs, which are the caller's. The arena has the scratch
+  of kernels, too, and rounds to 256 bytes; weights are outside of it and not packed. Its graph optimizations are on, so it runs another graph.
+* ExecuTorch: `greedy`, the algorithm of its `MemoryPlanningPass`, on the values of the ONNX model with their lifetimes in the order of the file; views share memory. Exporting the models from torch would make other graphs.
+* TVM: the importer of Relax for ONNX, `LegalizeOps` and `StaticPlanBlockMemory`, with and without fusion of ops; the smaller figure, with inputs and outputs. USMP, the planner of offsets of its former versions, is in none of the packages
+  that can be installed for this Python (0.25.0 is the oldest).
+* LiteRT: it reads `.tflite` files alone, which onnx2tf makes of the models: with channels last, and transposes where that needs them. Without a delegate, from the first to the last byte of inputs and of results of ops; its arena keeps inputs during the whole run."""
+
+
 def shapes_of(name, model):
     known = next((v for k, v in SHAPES.items() if name.startswith(k)), {})
     constants = {i.name for i in model.graph.initializer}
@@ -42,13 +53,13 @@ def shapes_of(name, model):
         yield i, given if given and len(given) == len(dims) else dims
 
 
-def fixed(path, folder):
+def fixed(path, folder, name="fixed"):
     """The model with numbers for all dims of its inputs."""
     model = onnx.load(path)
     for i, dims in shapes_of(os.path.basename(path), model):
         for d, n in zip(i.type.tensor_type.shape.dim, dims):
             d.dim_value = n
-    out = os.path.join(folder, "fixed.onnx")
+    out = os.path.join(folder, name + ".onnx")
     onnx.save(model, out)
     return out, model
 
@@ -87,54 +98,151 @@ def onnx_tool_total(path):
         return (str(e).split("\n")[0] or type(e).__name__)[:60]
 
 
+# ---- Peers in processes of their own. ----
+
+PEERS = ("ort", "executorch", "tvm", "litert")
+TITLES = {"ort": "ONNX Runtime", "executorch": "ExecuTorch", "tvm": "TVM", "litert": "LiteRT"}
+
+
+def ask(python, way, files):
+    """By file, what the planner answers; one that ends the process is left out, and the others are asked again."""
+    answers = []
+    while len(answers) < len(files):
+        r = subprocess.run([python, os.path.join(os.path.dirname(os.path.abspath(__file__)), "planners.py"), way] + files[len(answers):],
+                           capture_output=True, text=True)
+        lines = r.stdout.splitlines()
+        answers += [json.loads(line) for line in lines]
+        if len(answers) < len(files):
+            answers.append({"fails": "its process ends with status %d" % r.returncode})
+    return answers
+
+
+def problem(command, path):
+    """Buffers in the order of the file, each value but views on its own, with inputs and outputs."""
+    out = path.removesuffix(".onnx") + ".csv"
+    with open(out, "w") as f:
+        subprocess.run([command, "report", "-q", path, "--default-dim", "1", "--align", "1", "--io", "arena",
+                        "--passes", "inline,shapes,fold,prune,liveness,views,pack", "--csv", "-"], stdout=f, stderr=subprocess.DEVNULL)
+    return out
+
+
+def ask_all(command, python, files):
+    problems = [problem(command, f) for f in files]
+    return {way: ask(python[way], way, problems if way == "executorch" else files) if python[way] else [{"fails": "not asked"}] * len(files)
+            for way in PEERS}
+
+
+def version_of(python, package):
+    if not python:
+        return None
+    r = subprocess.run([python, "-c", "from importlib import metadata; print(metadata.version(%r))" % package], capture_output=True, text=True)
+    return r.stdout.strip() if r.returncode == 0 else None
+
+
 def cell(x):
     return f"{x:,}" if isinstance(x, int) else "–" if x is None else x
 
 
 def row(command, path, folder):
     name = os.path.basename(path).removesuffix(".onnx")
-    file, model = fixed(path, folder)
+    file, model = fixed(path, folder, name)
     arena, caller = (ours(command, file, where) for where in ("arena", "caller"))
     if not arena or not caller:
-        return name, None, None, None, None, "onnxmem does not plan it", False
+        return {"name": name, "file": file, "note": "onnxmem does not plan it", "worse": [], "arena": None, "caller": None}
     sim, tool = onnxsim_total(model), onnx_tool_total(file)
     left_out = isinstance(sim, tuple) and sim[1]
     whole = isinstance(sim, tuple) and not left_out and not arena[2]
-    worse = (whole and sim[0] < arena[0]) or (isinstance(tool, int) and tool < arena[0])
+    worse = ["onnxsim"] * (whole and sim[0] < arena[0]) + ["onnx-tool"] * (isinstance(tool, int) and tool < arena[0])
     sim_text = f"({sim[0]:,}; {sim[1]} left out)" if left_out else cell(sim[0]) if isinstance(sim, tuple) else "fails"
     note = arena[1] + (f"; {arena[2]} values of unknown size" if arena[2] else "")
-    return name, arena[0], caller[0], sim_text, cell(tool) if isinstance(tool, int) else "fails", note, worse
+    return {"name": name, "file": file, "note": note, "worse": worse, "arena": arena[0], "caller": caller[0], "onnxsim": sim_text,
+            "onnx-tool": cell(tool) if isinstance(tool, int) else "fails"}
 
 
-def page(rows):
-    versions = ", ".join(f"{p} {metadata.version(p)}" for p in ("onnxsim", "onnx-tool"))
+def add_peers(rows, answers):
+    for k, r in enumerate(rows):
+        for way in PEERS:
+            r[way] = answers[way][k]
+            if r["arena"] and r[way].get("bytes", r["arena"]) < r["arena"]:
+                r["worse"].append(TITLES[way])
+
+
+# ---- The page. ----
+
+def peer_cell(answer):
+    return cell(answer["bytes"]) if "bytes" in answer else "–" if answer["fails"].startswith("not ") else "fails"
+
+
+def reasons(rows):
+    """Why peers fail, each reason with its models."""
+    for way in PEERS:
+        by = {}
+        for r in rows:
+            if "fails" in r[way]:
+                by.setdefault(r[way]["fails"].replace("|", "/"), []).append(r["name"])
+        for why, names in by.items():
+            yield f"* {TITLES[way]}: {why} ({', '.join(names) if len(names) < len(rows) else 'all models'})"
+
+
+def compared(rows, title, of):
+    """A sentence about the models that a peer plans whole."""
+    known = [(r["arena"], of(r)) for r in rows if r["arena"] and of(r) is not None]
+    less, same = sum(b > a for a, b in known), sum(b == a for a, b in known)
+    ratio = 1.0
+    for a, b in known:
+        ratio *= (b / a) ** (1 / len(known))
+    more = f", {ratio:.2f} times as much in the geometric mean" if known else ""
+    return (f"* {title}: of {len(known)} models that it plans whole, onnxmem takes less on {less}, the same on {same}, "
+            f"and more on {len(known) - less - same}{more}.")
+
+
+def number_of(text):
+    return int(text.replace(",", "")) if text and text[0].isdigit() else None
+
+
+def page(rows, python):
+    versions = [(p, metadata.version(p)) for p in ("onnxsim", "onnx-tool", "onnxruntime")]
+    versions += [(p, version_of(python[way], p)) for way, p in (("executorch", "executorch"), ("tvm", "apache-tvm"), ("litert", "ai-edge-litert"), ("litert", "onnx2tf"))]
     yield "# Memory of a run, beside other planners\n"
-    yield f"Made by `bench/totals.py`; {versions}. Bytes of intermediate values, inputs and outputs together, without weights, with an alignment of 1."
+    yield f"Made by `bench/totals.py`; {', '.join(f'{p} {v}' for p, v in versions if v)}. Bytes of intermediate values, inputs and outputs together, without weights, with an alignment of 1."
     yield "*arena*: with `--io arena`. *caller*: inputs and outputs in memory of the caller, the default. Brackets: onnxsim does not know the size of some tensors and leaves them out,"
-    yield "so that its plan is not one of the whole model. *fails*: the peer reports an error for this model.\n"
-    yield "| model | arena | caller | onnxsim | onnx-tool | proof |\n|---|---:|---:|---:|---:|---|"
-    for name, arena, caller, sim, tool, note, _ in rows:
-        yield f"| {name} | {cell(arena)} | {cell(caller)} | {sim or '–'} | {tool or '–'} | {note} |"
-    whole = [r for r in rows if r[3] and r[3][0].isdigit()]
-    below = sum(int(r[3].replace(",", "")) > r[1] for r in whole)
-    equal = sum(int(r[3].replace(",", "")) == r[1] for r in whole)
-    yield f"\nOf {len(whole)} models that onnxsim plans whole, onnxmem takes less on {below}, the same on {equal}, and more on {sum(r[6] for r in rows)}."
+    yield "so that its plan is not one of the whole model. *fails*: the peer reports an error for this model. *–*: it was not asked.\n"
+    yield "| model | arena | caller | onnxsim | onnx-tool | ONNX Runtime | ExecuTorch | TVM | LiteRT | proof |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---|"
+    for r in rows:
+        peer = " | ".join(peer_cell(r[way]) for way in PEERS)
+        yield f"| {r['name']} | {cell(r['arena'])} | {cell(r['caller'])} | {r.get('onnxsim', '–')} | {r.get('onnx-tool', '–')} | {peer} | {r['note']} |"
+    yield ""
+    for title in ("onnxsim", "onnx-tool"):
+        yield compared(rows, title, lambda r: number_of(r.get(title)))
+    for way in PEERS:
+        yield compared(rows, TITLES[way], lambda r: r[way].get("bytes"))
+    yield "\n## How the others are measured\n"
+    yield NOTES
+    yield "\n## What fails\n"
+    yield from reasons(rows)
 
 
 def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument("--onnxmem", required=True)
     a.add_argument("--page")
+    a.add_argument("--peers", help="the Python of an environment with executorch and apache-tvm")
+    a.add_argument("--litert", help="the Python of an environment with onnx2tf and ai-edge-litert")
     a.add_argument("models", nargs="+")
     o = a.parse_args()
+    python = {"ort": sys.executable, "executorch": o.peers, "tvm": o.peers, "litert": o.litert}
     with tempfile.TemporaryDirectory() as folder:
         rows = [row(o.onnxmem, m, folder) for m in o.models]
-    text = "\n".join(page(rows)) + "\n"
+        add_peers(rows, ask_all(o.onnxmem, python, [r["file"] for r in rows]))
+    text = "\n".join(page(rows, python)) + "\n"
     if o.page:
         with open(o.page, "w") as f:
             f.write(text)
     sys.stdout.write(text)
-    return any(r[6] for r in rows)
+    for r in rows:
+        if r["worse"]:
+            print("%s: less by %s" % (r["name"], ", ".join(r["worse"])), file=sys.stderr)
+    return any(r["worse"] for r in rows)
 
 
 if __name__ == "__main__":

@@ -52,8 +52,8 @@ static const om_topic topics[] = {
 		"an interrupted training gives bit-identical weights."},
 	{"environment", "variables and files",
 		"ONNX_HOME: downloaded models are in $ONNX_HOME/hub, else in $XDG_CACHE_HOME/onnx/hub, else in ~/.cache/onnx/hub.\n\n"
-		"ONNXMEM_MIRRORS, ONNXMEM_MANIFEST, ONNXMEM_CONFIG: mirrors, the list of models, and a file that sets both "
-		"[~/.config/onnxmem/config].\n\n"
+		"ONNXMEM_MIRRORS, ONNXMEM_MANIFEST, ONNXMEM_HF, ONNXMEM_CONFIG: mirrors, the list of models, the base of names "
+		"that start with hf:, and a file that sets all of them [~/.config/onnxmem/config].\n\n"
 		"ONNXMEM_PASS_PATH: folders with modules that contain further passes, separated by colons.\n\n"
 		"ONNXMEM_ISA: the instruction set of the kernels, `generic`, `avx2` or `avx512`; by default the best one that "
 		"the machine supports. Results of two instruction sets differ by rounding. `onnxmem --version` shows which is in use.\n\n"
