@@ -39,7 +39,7 @@ NOTES = """\
 * ExecuTorch: `greedy`, the algorithm of its `MemoryPlanningPass`, on the values of the ONNX model with their lifetimes in the order of the file; views share memory. Exporting the models from torch would make other graphs.
 * TVM: the importer of Relax for ONNX, `LegalizeOps` and `StaticPlanBlockMemory`, with and without fusion of ops; the smaller figure, with inputs and outputs. USMP, the planner of offsets of its former versions, is in none of the packages
   that can be installed for this Python (0.25.0 is the oldest).
-* LiteRT: it reads `.tflite` files alone, which onnx2tf makes of the models: with channels last, and transposes where that needs them. Without a delegate, from the first to the last byte of inputs and of results of ops; its arena keeps inputs during the whole run."""
+* LiteRT: it reads `.tflite` files alone, which onnx2tf makes of the models: with channels last, and transposes where that needs them. Without a delegate, from the first to the last byte of inputs and of results of ops, with scratch of kernels that lies between them; its arena keeps inputs during the whole run."""
 
 
 def shapes_of(name, model):

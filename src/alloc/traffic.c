@@ -67,7 +67,8 @@ add_to(om_traffic *to, bool is_read, uint64_t bytes, uint64_t times)
 static uint64_t
 iterations_at(const om_plan_multi_view *v, uint32_t k, uint64_t n)
 {
-	const uint64_t all = n > k ? (n - k - 1) / v->period + 1 : 0, skipped = v->nprologue > k ? (v->nprologue - k - 1) / v->period + 1 : 0;
+	const uint64_t all = n > k ? (n - k - 1) / v->period + 1 : 0;
+	const uint64_t skipped = v->nprologue > k ? (v->nprologue - k - 1) / v->period + 1 : 0;
 
 	return all > skipped ? all - skipped : 0;
 }
