@@ -179,7 +179,10 @@ look_at_bodies(om_disjoint *w, const om_op *op)
 
 	w->is_skipped[at.last] = true;
 	if (om_disjoint_is_branch(op)) {
-		w->is_without |= !op->in[0] || op->in[0]->is_const;
+		const bool is_decided = !op->in[0] || op->in[0]->is_const;   /* there is a branch that never runs */
+		w->is_without |= is_decided;
+		if (is_decided)
+			skip_steps(w, at);
 		return;
 	}
 	if (om_disjoint_is_loop(op) && n != 0 && n != 1) {

@@ -35,7 +35,7 @@ typedef struct om_disjoint {
 	const om_scratch **scratch; /* by op id */
 	struct held **held;      /* by value id, once needed */
 	uint64_t work;           /* values looked at */
-	bool is_without;         /* there is no bound: some bodies may never run */
+	bool is_without;         /* some bodies never run, which are skipped: lifetimes may be too long */
 	bool is_any_order;       /* what is read later is not known */
 } om_disjoint;
 

@@ -8,7 +8,8 @@
  * that of a result above all.  So values are left out that a plan might store there: those that are connected by views,
  * parts, carried values or in-place pairs with a value outside of the arena that has at least as many bytes.
  *
- * Ops with bodies are left out; the ops in their bodies are not, but for bodies that may not run.
+ * Ops with bodies are left out; the ops in their bodies are not, but for bodies of which it is known that they do not
+ * run, or run once.
  */
 #include <config.h>
 
@@ -86,7 +87,7 @@ om_op_floor(const om_prog *p, const om_assignment *a, const om_plan *plan, uint6
 	x.at = om_moment_new(&x.w);
 	x.w.is_any_order = true;
 	find_outside(&x.w);
-	for (uint32_t t = 0; t < a->schedule->nstep && !x.w.is_without; t++)
+	for (uint32_t t = 0; t < a->schedule->nstep; t++)
 		if (x.w.at[t] && !x.w.is_skipped[t])
 			look_at(&x, x.w.at[t]);
 	*op = x.op;
