@@ -10,7 +10,7 @@
 #include "cli/cli.h"
 #include "cli/npy.h"
 #include "cli/pack_check.h"
-#include "cli/tflite.h"
+#include "cli/tflite_table.h"
 #include "report/report.h"
 
 struct packing {

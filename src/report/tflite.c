@@ -14,11 +14,12 @@
 enum { MAX_NAME = 4096 };
 
 /* Fields of the schema, version 3. */
-enum { MODEL_GRAPHS = 2, MODEL_BUFFERS = 4 };
+enum { MODEL_GRAPHS = 2, MODEL_BUFFERS = 4, MODEL_METADATA = 6 };
 enum { GRAPH_TENSORS = 0, GRAPH_INPUTS = 1, GRAPH_OUTPUTS = 2, GRAPH_OPS = 3 };
-enum { TENSOR_SHAPE = 0, TENSOR_TYPE = 1, TENSOR_BUFFER = 2, TENSOR_NAME = 3 };
+enum { TENSOR_SHAPE = 0, TENSOR_TYPE = 1, TENSOR_BUFFER = 2, TENSOR_NAME = 3, TENSOR_IS_VARIABLE = 5 };
 enum { OP_INPUTS = 1, OP_OUTPUTS = 2 };
 enum { BUFFER_DATA = 0, BUFFER_OFFSET = 1 };
+enum { METADATA_NAME = 0, METADATA_BUFFER = 1 };
 
 struct reader {
 	om_session *s;
@@ -125,15 +126,38 @@ element(const struct reader *r, const struct vector *v, uint32_t k, size_t *tabl
 static const uint8_t type_bytes[] = {4, 2, 4, 1, 8, 0, 1, 2, 8, 1, 8, 16, 8, 0, 0, 4, 2};
 
 static om_status
+read_text(struct reader *r, size_t table, unsigned k, const char **text)
+{
+	struct vector name;
+
+	*text = "";
+	OM_TRY(vector(r, table, k, 1, &name));
+	if (name.n == 0)
+		return OM_OK;
+	OM_TRY(spend(r, &name));
+	if (name.n > MAX_NAME || name.at + name.n >= r->size || r->data[name.at + name.n])
+		return bad(r, "a name has no end");
+	*text = (const char *)r->data + name.at;
+	return OM_OK;
+}
+
+static om_status
+read_number(const struct reader *r, size_t table, unsigned k, unsigned bytes, uint32_t *n)
+{
+	size_t at;
+
+	*n = 0;
+	OM_TRY(field(r, table, k, &at));
+	return at ? get(r, at, bytes, n) : OM_OK;
+}
+
+static om_status
 read_size(struct reader *r, size_t table, om_tflite_tensor *t)
 {
 	struct vector shape;
-	uint32_t type = 0, dim;
-	size_t at;
+	uint32_t type, dim;
 
-	OM_TRY(field(r, table, TENSOR_TYPE, &at));
-	if (at)
-		OM_TRY(get(r, at, 1, &type));
+	OM_TRY(read_number(r, table, TENSOR_TYPE, 1, &type));
 	OM_TRY(vector(r, table, TENSOR_SHAPE, 4, &shape));
 	OM_TRY(spend(r, &shape));
 	t->bytes = type < sizeof type_bytes ? type_bytes[type] : 0;
@@ -147,33 +171,15 @@ read_size(struct reader *r, size_t table, om_tflite_tensor *t)
 	return OM_OK;
 }
 
-static om_status
-read_name(struct reader *r, size_t table, om_tflite_tensor *t)
-{
-	struct vector name;
-
-	t->name = "";
-	OM_TRY(vector(r, table, TENSOR_NAME, 1, &name));
-	if (name.n == 0)
-		return OM_OK;
-	OM_TRY(spend(r, &name));
-	if (name.n > MAX_NAME || name.at + name.n >= r->size || r->data[name.at + name.n])
-		return bad(r, "the name of a tensor has no end");
-	t->name = (const char *)r->data + name.at;
-	return OM_OK;
-}
-
 /* Elements are in the buffer, or, of large files, after the FlatBuffer. */
 static om_status
 read_constant(struct reader *r, size_t table, const struct vector *buffers, om_tflite_tensor *t)
 {
 	struct vector data;
-	uint32_t buffer = 0;
-	size_t at, far;
+	uint32_t buffer;
+	size_t far;
 
-	OM_TRY(field(r, table, TENSOR_BUFFER, &at));
-	if (at)
-		OM_TRY(get(r, at, 4, &buffer));
+	OM_TRY(read_number(r, table, TENSOR_BUFFER, 4, &buffer));
 	if (buffer == 0)
 		return OM_OK;
 	if (buffer >= buffers->n)
@@ -189,6 +195,7 @@ static om_status
 read_tensors(struct reader *r, om_arena *mem, size_t graph, const struct vector *buffers)
 {
 	struct vector tensors;
+	uint32_t is_variable;
 	size_t table;
 
 	OM_TRY(vector(r, graph, GRAPH_TENSORS, 4, &tensors));
@@ -197,7 +204,10 @@ read_tensors(struct reader *r, om_arena *mem, size_t graph, const struct vector 
 	r->to->ntensor = tensors.n;
 	for (uint32_t k = 0; k < tensors.n; k++) {
 		OM_TRY(element(r, &tensors, k, &table));
-		OM_TRY(read_name(r, table, &r->to->tensor[k]));
+		r->to->tensor[k].offset = -1;
+		OM_TRY(read_text(r, table, TENSOR_NAME, &r->to->tensor[k].name));
+		OM_TRY(read_number(r, table, TENSOR_IS_VARIABLE, 1, &is_variable));
+		r->to->tensor[k].is_variable = is_variable;
 		OM_TRY(read_size(r, table, &r->to->tensor[k]));
 		OM_TRY(read_constant(r, table, buffers, &r->to->tensor[k]));
 	}
@@ -245,7 +255,69 @@ read_uses(struct reader *r, size_t graph)
 		OM_TRY(mark(r, table, OP_INPUTS, k + 1, false));
 		OM_TRY(mark(r, table, OP_OUTPUTS, k + 1, true));
 	}
-	return mark(r, graph, GRAPH_OUTPUTS, ops.n + 1, false);
+	OM_TRY(mark(r, graph, GRAPH_OUTPUTS, ops.n + 1, false));
+	for (uint32_t k = 0; k < r->to->ntensor; k++)
+		if (r->to->tensor[k].is_variable) {
+			r->to->tensor[k].is_used = true;
+			r->to->tensor[k].first = 0;
+			r->to->tensor[k].last = ops.n + 1;
+		}
+	return OM_OK;
+}
+
+/* ---- The offline plan. ---- */
+
+/* Its words: version 1, graph 0, the number of tensors, an offset each. */
+static om_status
+take_offsets(struct reader *r, const struct vector *data)
+{
+	enum { HEAD = 3 };
+	const uint32_t want[HEAD] = {1, 0, r->to->ntensor};
+	uint32_t word;
+
+	if (data->n / 4 < HEAD || data->n / 4 - HEAD < r->to->ntensor)
+		return bad(r, "OfflineMemoryAllocation has too few words");
+	for (uint32_t k = 0; k < HEAD; k++) {
+		OM_TRY(get(r, data->at + 4 * (size_t)k, 4, &word));
+		if (word != want[k])
+			return bad(r, "OfflineMemoryAllocation is of another version, or for another graph");
+	}
+	for (uint32_t k = 0; k < r->to->ntensor; k++) {
+		OM_TRY(get(r, data->at + 4 * (size_t)(HEAD + k), 4, &word));
+		r->to->tensor[k].offset = (int32_t)word;
+	}
+	return OM_OK;
+}
+
+static om_status
+read_offsets(struct reader *r, size_t model, const struct vector *buffers)
+{
+	struct vector all, data;
+	const char *name;
+	uint32_t buffer;
+	size_t table;
+
+	OM_TRY(vector(r, model, MODEL_METADATA, 4, &all));
+	OM_TRY(spend(r, &all));
+	for (uint32_t k = 0; k < all.n; k++) {
+		OM_TRY(element(r, &all, k, &table));
+		OM_TRY(read_text(r, table, METADATA_NAME, &name));
+		if (strcmp(name, "OfflineMemoryAllocation") != 0)
+			continue;
+		OM_TRY(read_number(r, table, METADATA_BUFFER, 4, &buffer));
+		if (buffer >= buffers->n)
+			return bad(r, "OfflineMemoryAllocation has a buffer that there is not");
+		OM_TRY(element(r, buffers, buffer, &table));
+		OM_TRY(vector(r, table, BUFFER_DATA, 1, &data));
+		return take_offsets(r, &data);
+	}
+	return OM_OK;
+}
+
+bool
+om_tflite_is(const void *data, size_t size)
+{
+	return size >= 8 && memcmp((const char *)data + 4, "TFL3", 4) == 0;
 }
 
 om_status
@@ -256,7 +328,7 @@ om_tflite_read(om_session *s, om_arena *mem, const char *where, const void *data
 	size_t model, graph;
 
 	*out = (om_tflite){0};
-	if (size < 8 || size > INT32_MAX || memcmp(r.data + 4, "TFL3", 4) != 0)
+	if (size > INT32_MAX || !om_tflite_is(data, size))
 		return bad(&r, "it does not have the identifier TFL3, or more than 2 GiB");
 	OM_TRY(follow(&r, 0, &model));
 	OM_TRY(vector(&r, model, MODEL_GRAPHS, 4, &graphs));
@@ -266,5 +338,6 @@ om_tflite_read(om_session *s, om_arena *mem, const char *where, const void *data
 	out->ngraph = graphs.n;
 	OM_TRY(element(&r, &graphs, 0, &graph));
 	OM_TRY(read_tensors(&r, mem, graph, &buffers));
-	return read_uses(&r, graph);
+	OM_TRY(read_uses(&r, graph));
+	return read_offsets(&r, model, &buffers);
 }

@@ -73,12 +73,14 @@ class File:
         return bytes(self.bytes)
 
 
-def write(tensors, ops, inputs, outputs, graphs=1):
-    """Tensors: (name, type, shape, has elements); ops: (inputs, outputs), numbers of tensors."""
+def write(tensors, ops, inputs, outputs, graphs=1, variables=(), offsets=None):
+    """Tensors: (name, type, shape, has elements); ops: (inputs, outputs), numbers of tensors.  `offsets`: those of the
+    metadata OfflineMemoryAllocation, which are not there without them."""
     f = File()
 
     def tensor(name, kind, shape, buffer):
-        return lambda: f.table({0: lambda: f.vector(shape, "i"), 1: (U8, kind), 2: (U32, buffer), 3: lambda: f.string(name)})
+        fields = {0: lambda: f.vector(shape, "i"), 1: (U8, kind), 2: (U32, buffer), 3: lambda: f.string(name)}
+        return lambda: f.table({**fields, 5: (U8, 1)} if name in variables else fields)
 
     def op(ins, outs):
         return lambda: f.table({0: (U32, 0), 1: lambda: f.vector(ins, "i"), 2: lambda: f.vector(outs, "i")})
@@ -91,9 +93,18 @@ def write(tensors, ops, inputs, outputs, graphs=1):
     def buffer(full):
         return lambda: f.table({0: lambda: f.vector(bytes(4), "B")} if full else {})
 
+    def words():
+        return f.table({0: lambda: f.vector(struct.pack(f"<{3 + len(offsets)}i", 1, 0, len(offsets), *offsets), "B")})
+
+    def metadata(name, buffer):
+        return lambda: f.table({0: lambda: f.string(name), 1: (U32, buffer)})
+
     def model():
-        return f.table({0: (U32, 3), 1: lambda: f.vector([lambda: f.table({})]), 2: lambda: f.vector([graph] * graphs),
-                        4: lambda: f.vector([buffer(False)] + [buffer(t[3]) for t in tensors])})
+        fields = {0: (U32, 3), 1: lambda: f.vector([lambda: f.table({})]), 2: lambda: f.vector([graph] * graphs),
+                  4: lambda: f.vector([buffer(False)] + [buffer(t[3]) for t in tensors] + [words] * (offsets is not None))}
+        if offsets is not None:
+            fields[6] = lambda: f.vector([metadata("min_runtime_version", 0), metadata("OfflineMemoryAllocation", len(tensors) + 1)])
+        return f.table(fields)
     return f.finish(model)
 
 

@@ -28,7 +28,7 @@ READERS = {
     "model": ["src/onnx/external.c", "src/onnx/import.c", "src/onnx/load.c", "src/onnx/metadata.c", "src/onnx/tensor.c",
               "src/onnx/wire_check.c"],
     "npy": ["src/cli/npy.c", "src/cli/npz.c"],
-    "offline": ["src/cli/tflite.c", "src/report/tflm_read.c"],
+    "offline": ["src/report/tflite.c", "src/report/tflm_read.c"],
     "original": ["src/onnx/original.c", "src/base/byte_delta.c"],
     "plan": ["src/onnx/plan_read.c"],
     "table": ["src/cli/pack_csv.c", "src/cli/table.c"],

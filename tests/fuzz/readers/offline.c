@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/pack_check.h"
-#include "cli/tflite.h"
+#include "cli/tflite_table.h"
 #include "onnxmem/ir.h"
 #include "report/tflm_read.h"
 #include "reader.h"
