@@ -3,8 +3,9 @@
  * A pass that computes a value in parts (bands of rows, blocks of channels, heads) asks om_op_slice() which parts
  * of the inputs a part of an output needs, and lets om_slice_op() build the op that computes it: the same operator
  * with other attributes and other constant operands, such as pads.  The elements of the part are those that the op
- * itself computes.  A sum that runs over the axis to be divided is computed in parts by om_op_partial() and
- * om_partial_op(), which change the order of the additions.
+ * itself computes, up to the order of additions, which kernels may choose by sizes: the reference kernels do so for
+ * reductions of floating point, and for products of three rows or columns at most.  A sum that runs over the axis to be
+ * divided is computed in parts by om_op_partial() and om_partial_op(), which always change that order.
  *
  * Both are columns of operator definitions (onnxmem/opdef.h).
  */
