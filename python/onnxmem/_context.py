@@ -87,21 +87,27 @@ class Context:
         """
         if threading.current_thread() is not threading.main_thread():
             return function(*arguments)
-        done, status = threading.Lock(), [0]
+        begun, done, status = threading.Lock(), threading.Lock(), [0]
+        finished: list[Context] = []
         done.acquire()
 
         def work() -> None:
+            if not begun.acquire(blocking=False):
+                return
             try:
                 status[0] = function(*arguments)
             finally:
+                finished.append(self)   # which lives as long as the call
                 done.release()
-        _thread.start_new_thread(work, ())
-        while True:
+        # A signal may come between any two of these steps: the call is made once, and waited for.
+        while not finished:
             try:
+                if not begun.locked():
+                    _thread.start_new_thread(work, ())
                 done.acquire()
-                return status[0]
             except BaseException as error:   # of the handler of a signal
                 self.stop(error)
+        return status[0]
 
     def check(self, status: int) -> None:
         """Raise what a callback or a signal raised, or the failure of a call."""
