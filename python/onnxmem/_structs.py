@@ -113,7 +113,8 @@ class Plan(c.Structure):
                 ("target", c.c_int), ("threads", c.c_uint32), ("precise", c.c_bool), ("align", c.c_uint64),
                 ("arena", c.POINTER(PlanArena)), ("range", c.POINTER(DimRange)), ("place", c.POINTER(Placement)),
                 ("alias", c.POINTER(Alias)), ("view", c.c_void_p), ("scratch", c.c_void_p), ("unplanned", c.POINTER(Unplanned)),
-                ("peak", c.c_void_p), ("narena", c.c_uint32), ("nplace", c.c_uint32), ("nalias", c.c_uint32),
+                ("floor", c.c_uint64), ("floor_op", c.c_void_p), ("op_floor", c.c_void_p), ("peak", c.c_void_p), ("formulas", c.c_void_p),
+                ("narena", c.c_uint32), ("nplace", c.c_uint32), ("nalias", c.c_uint32),
                 ("nview", c.c_uint32), ("nscratch", c.c_uint32), ("nunplanned", c.c_uint32), ("npeak", c.c_uint32),
                 ("nrange", c.c_uint32)]
 
@@ -139,7 +140,7 @@ class PlanRequest(c.Structure):
     _fields_ = [("size", c.c_size_t), ("arena", c.POINTER(ArenaSpec)), ("narena", c.c_uint32), ("align", c.c_uint64),
                 ("parallel_safe", c.c_bool), ("target", c.c_int), ("threads", c.c_uint32), ("precise", c.c_bool),
                 ("io", c.c_int), ("io_rule", c.POINTER(IoRule)), ("nio_rule", c.c_uint32), ("ranged", c.c_bool),
-                ("total", c.c_uint64), ("search_nodes", c.c_uint64)]
+                ("total", c.c_uint64), ("search_nodes", c.c_uint64), ("pin", c.c_void_p), ("npin", c.c_uint32)]
 
 
 class PassFlag(c.Structure):
