@@ -66,6 +66,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "om_host_run": (_status, (c_void_p, _prog, c_char_p)),
     "om_host_flags": (_status, (c_void_p, POINTER(s.FlagSet), c_size_t, POINTER(c_char_p))),
     "om_host_read_plan": (_status, (c_void_p, c_void_p, _prog, c_char_p, c_void_p)),
+    "om_host_find_formulas": (_status, (c_void_p, _prog, _prog)),
     "om_default_pipeline": (c_char_p, ()),
     "om_target_pipeline": (c_char_p, (c_int,)),
     # plan.h, report.h

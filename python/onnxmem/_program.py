@@ -370,6 +370,8 @@ class Program:
         self.bind(program)
         self.plan(program, target)
         self.verify(program)
+        if self.options.get("ranges"):
+            self.context.check(lib.om_host_find_formulas(self.host, self.loaded, program))
         return program
 
     def report(self, program: Any, form: int) -> str:
