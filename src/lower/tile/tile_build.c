@@ -1,7 +1,7 @@
 /* Building the ops of the bands: a step of om_tile_code becomes one op, or a few.
  *
- * New ops go before the last op of the region that runs in bands, which all constants of the region precede; then the ops that ran in bands are removed, and each
- * result is defined by the op that completes it. */
+ * New ops go before the last op of the region that runs in bands, which all constants of the region precede; then the
+ * ops that ran in bands are removed, and each result is defined by the op that completes it. */
 #include <config.h>
 
 #include <stdlib.h>
@@ -316,6 +316,35 @@ build(struct maker *m, const om_tile_region *r, const om_tile_code *c)
 	return OM_OK;
 }
 
+/* ---- Constants of shapes. ---- */
+
+/* Does an op that does not run read a value that is computed?  It is one that reads shapes alone. */
+static bool
+is_shape_op(const om_op *op)
+{
+	bool reads = false;
+
+	if (!op->is_folded || op->nbody)
+		return false;
+	for (uint32_t k = 0; k < op->nin; k++)
+		reads |= op->in[k] && !op->in[k]->is_const;
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k] && !(op->out[k]->data && op->out[k]->data->data))
+			return false;
+	return reads;
+}
+
+/* Their results become constants: parts of a region that need them come before the values whose shapes they are. */
+static void
+remove_shape_ops(const om_prog *p)
+{
+	for (om_op *op = p->first->first, *next; op; op = next) {
+		next = op->next;
+		if (is_shape_op(op))
+			om_op_remove(op);
+	}
+}
+
 /* ---- Equal constants. ---- */
 
 enum { LARGEST_MERGED = 1 << 16, SLOTS = 1 << 12 };
@@ -381,6 +410,8 @@ om_tile_apply(om_session *s, om_prog *p, const om_tile_request *request, const o
 		    || !om_tile_code_new(&region[k], c->bands, c->join, mem, &code[k]))
 			st = om_fail(s, OM_IR, "a region of a plan for tiling is not possible in this program");
 	}
+	if (st == OM_OK)
+		remove_shape_ops(p);
 	for (uint32_t k = 0; k < plan->n && st == OM_OK; k++)
 		st = build(&m, &region[k], &code[k]);
 	if (st == OM_OK)
