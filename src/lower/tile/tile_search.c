@@ -62,7 +62,7 @@ struct search {
 	uint32_t ncut;
 	struct memo **slot;       /* open addressing */
 	size_t nmemo, nslot;
-	uint64_t *hash;           /* [ncut * ncut] 0: not computed */
+	uint64_t *hash;           /* [ncut][LONGEST + 1] from a cut to the one so many after it; 0: not computed */
 	uint64_t *through;        /* of the same, UINT64_MAX: not computed */
 	uint64_t simulated;
 	bool is_limited, may_scatter;
@@ -93,10 +93,17 @@ grow(struct search *s)
 	s->nslot = n;
 }
 
+/* The index of two cuts, which are no more than LONGEST ops apart. */
+static size_t
+pair(uint32_t x, uint32_t y)
+{
+	return (size_t)x * (LONGEST + 1) + (y - x);
+}
+
 static struct memo *
 memo_of(struct search *s, uint32_t x, uint32_t y)
 {
-	uint64_t *hash = &s->hash[(size_t)x * s->ncut + y];
+	uint64_t *hash = &s->hash[pair(x, y)];
 	struct memo **at;
 
 	if (!*hash)
@@ -115,7 +122,7 @@ memo_of(struct search *s, uint32_t x, uint32_t y)
 static uint64_t
 through(struct search *s, uint32_t x, uint32_t y)
 {
-	uint64_t *at = &s->through[(size_t)x * s->ncut + y];
+	uint64_t *at = &s->through[pair(x, y)];
 
 	if (*at == UINT64_MAX)
 		*at = om_tile_through(s->g, s->cut[x], s->cut[y]);
@@ -295,17 +302,22 @@ first_high(const struct search *s, uint32_t i, uint64_t most)
 	return i;
 }
 
-static uint64_t
-highest(const struct search *s, uint32_t i, uint32_t end)
+/* Reach cuts from `x` without regions, up to the step `high`; returns the first cut after it. */
+static uint32_t
+pass_untiled(const struct search *s, struct reached *at, uint32_t x, uint32_t high)
 {
 	uint64_t most = 0;
+	uint32_t y = x + 1, i = s->cut[x];
 
-	for (; i < end; i++)
-		most = s->g->step[i] > most ? s->g->step[i] : most;
-	return most;
+	for (; y < s->ncut && s->cut[y] <= high; y++) {
+		for (; i < s->cut[y]; i++)
+			most = s->g->step[i] > most ? s->g->step[i] : most;
+		relax(&at[y], &at[x], x, s->cut[y] - s->cut[x], NULL, most);
+	}
+	return y;
 }
 
-/* Regions from cut `x` that contain the step `high`. */
+/* Regions from cut `x` to cut `y` and later ones. */
 static void
 try_regions(struct search *s, struct reached *at, uint32_t x, uint32_t y, uint64_t most)
 {
@@ -337,9 +349,7 @@ find_path(struct search *s, uint64_t most, struct reached *at)
 		if (!at[x].is_reached)
 			continue;
 		const uint32_t i = s->cut[x], high = first_high(s, i, most);
-		uint32_t y = x + 1;
-		for (; y < s->ncut && s->cut[y] <= high; y++)
-			relax(&at[y], &at[x], x, s->cut[y] - i, NULL, highest(s, i, s->cut[y]));
+		const uint32_t y = pass_untiled(s, at, x, high);
 		if (y < s->ncut && s->g->live[i] <= most && (x == 0 || at[x].is_tiled || y - x <= NEAR))
 			try_regions(s, at, x, y, most);
 	}
@@ -413,9 +423,9 @@ list_cuts(struct search *s)
 	for (uint32_t i = 0; i <= s->g->nop; i++)
 		if (is_cut(s->g, i))
 			s->cut[s->ncut++] = i;
-	s->hash = OM_NEWN(s->mem, uint64_t, (size_t)s->ncut * s->ncut);
-	s->through = OM_NEWN(s->mem, uint64_t, (size_t)s->ncut * s->ncut);
-	memset(s->through, 0xff, (size_t)s->ncut * s->ncut * sizeof *s->through);
+	s->hash = OM_NEWN(s->mem, uint64_t, (size_t)s->ncut * (LONGEST + 1));
+	s->through = OM_NEWN(s->mem, uint64_t, (size_t)s->ncut * (LONGEST + 1));
+	memset(s->through, 0xff, (size_t)s->ncut * (LONGEST + 1) * sizeof *s->through);
 }
 
 /* ---- Reasons. ---- */
