@@ -107,7 +107,7 @@ relation(const struct out *o)
 		return;
 	putc('\n', o->to);
 	if (plan->floor)
-		tell(o, 0, "No order and no packing of this program gets below the floor: only splitting its op (tiling), fusing it with "
+		tell(o, 0, "No order and no packing of this program gets below the floor: only splitting its op (onnxmem tile), fusing it with "
 			"others, or elements of fewer bits (lower precision) do.");
 	else
 		tell(o, 0, "The floor is not known: nothing is proven for ops in bodies that may not run, and for values that may be in "
