@@ -11,7 +11,7 @@
 #include "lower/tile/tile_internal.h"
 #include "unit.h"
 
-enum { PROGRAMS = 1000, VALUES = 32, TRIES = 40 };
+enum { PROGRAMS = 1000, VALUES = 40, TRIES = 40 };
 
 static const char simplify[] = "inline,shapes,fold,prune";
 static const char order[] = "schedule=original,liveness,views,alias-io=declared,inplace,loops,pack";
@@ -122,6 +122,19 @@ add_concat(struct maker *m, uint32_t x)
 	add_value(m, (const int64_t[]){d[0], d[1] + e[1], d[2], d[3]});
 }
 
+/* Channels that are cut in two: along their axis, a part of one output computes nothing of the other. */
+static void
+add_split(struct maker *m, uint32_t x)
+{
+	const int64_t *d = m->dim[x], n = d[0], height = d[2], width = d[3], half = d[1] / 2;
+
+	if (half == 0 || d[1] != 2 * half)
+		return;
+	fprintf(m->to, "\t%%v%u, %%v%u = Split(%%v%u) {axis = 1}\n", m->n, m->n + 1, x);
+	add_value(m, (const int64_t[]){n, half, height, width});
+	add_value(m, (const int64_t[]){n, half, height, width});
+}
+
 static void
 add_global(struct maker *m, uint32_t x)
 {
@@ -202,7 +215,7 @@ static char *
 make_program(uint64_t seed)
 {
 	static add_op *const image[] = {add_conv, add_conv, add_conv, add_pool, add_unary, add_unary, add_binary, add_concat,
-		add_global};
+		add_split, add_global};
 	static add_op *const token[] = {add_product, add_packed, add_attention, add_norm, add_unary, add_binary};
 	struct maker m = {.state = seed};
 	char *text;
@@ -219,7 +232,7 @@ make_program(uint64_t seed)
 	for (uint32_t k = 0, most = 3 + (uint32_t)below(&m, 10); k < most || m.n < 3; k++) {
 		const uint32_t x = below(&m, 3) ? m.n - 1 : (uint32_t)below(&m, m.n);
 		if (is_image)
-			image[below(&m, 9)](&m, x);
+			image[below(&m, 10)](&m, x);
 		else
 			token[below(&m, 6)](&m, x);
 	}

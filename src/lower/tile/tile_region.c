@@ -77,6 +77,17 @@ set_axis(om_tile_region *r, const om_value *v, int axis)
 	return true;
 }
 
+/* An output that has no part, as others of Split along its axis, has to be one that nothing reads. */
+static bool
+pass_to_output(om_tile_region *r, const om_tile_rule *rule, uint32_t k)
+{
+	const om_value *v = rule->op->out[k];
+
+	if (rule->out[k].axis != OM_WHOLE && rule->out[k].lo == rule->out[k].hi)
+		return !r->of[v->id] && !om_tile_is_read_after(r->g, v, r->end);
+	return rule->out[k].axis != OM_WHOLE && is_plain(v) && set_axis(r, v, rule->out[k].axis);
+}
+
 /* The inputs of an op get the axes of its rule. */
 static bool
 pass_on(om_tile_region *r, const om_tile_rule *rule)
@@ -93,8 +104,7 @@ pass_on(om_tile_region *r, const om_tile_rule *rule)
 			return false;
 	}
 	for (uint32_t k = 0; !rule->is_sum && k < rule->op->nout; k++)
-		if (rule->op->out[k] && (rule->out[k].axis == OM_WHOLE || !is_plain(rule->op->out[k])
-		    || !set_axis(r, rule->op->out[k], rule->out[k].axis)))
+		if (rule->op->out[k] && !pass_to_output(r, rule, k))
 			return false;
 	return true;
 }
