@@ -36,6 +36,9 @@ void om_assignment_comply(om_prog *p, const om_plan_request *r);
 om_assignment *om_assign_lifetimes(const om_prog *p, const om_schedule *s, const om_plan_request *r,
 	const om_op_facts *f, om_arena *mem);
 
+/* By value id: inputs of the graph in the arena that are intact at the end of a run. */
+const bool *om_kept_inputs(const om_prog *p, const om_assignment *a, om_arena *mem);
+
 /* Cost of computing live sets. */
 typedef struct om_live_counts {
 	uint64_t blocks, worklist_visits; /* basic blocks; times that one was taken from the worklist */

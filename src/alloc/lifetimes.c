@@ -196,6 +196,18 @@ define_input(struct walk *w, const om_value *v, const om_plan_request *r, const 
 	define(w, v, 0, is_released ? 0 : w->s->of_block[w->p->first->id].last);
 }
 
+const bool *
+om_kept_inputs(const om_prog *p, const om_assignment *a, om_arena *mem)
+{
+	bool *is_kept = OM_NEWN(mem, bool, p->nvalue);
+
+	for (uint32_t k = 0; k < p->first->nparam; k++) {
+		const om_value *v = p->first->param[k];
+		is_kept[v->id] = !a->facts->is_outside[v->id] && om_plan_request_io(a->request, v) != OM_IO_ARENA;
+	}
+	return is_kept;
+}
+
 om_assignment *
 om_assign_lifetimes(const om_prog *p, const om_schedule *s, const om_plan_request *r, const om_op_facts *f,
 	om_arena *mem)

@@ -23,6 +23,7 @@
 #include <stdlib.h>
 
 #include "base/guard.h"
+#include "alloc/assign.h"
 #include "alloc/buffers.h"
 #include "ir/partial_order.h"
 #include "base/maxflow.h"
@@ -418,7 +419,9 @@ find_conflicts(struct work *w, om_arena *mem)
 {
 	const om_op *op = w->p->first->first;
 
-	OM_TRY(om_partial_order_new(w->session, w->p, w->mem, &w->reach));
+	const bool *kept = om_kept_inputs(w->p, w->b->assignment, w->mem);
+
+	OM_TRY(om_partial_order_new(w->session, w->p, kept, w->mem, &w->reach));
 	w->op = OM_NEWN(w->mem, const om_op *, w->reach->n);
 	for (uint32_t k = 0; k < w->reach->n; k++, op = op->next)
 		w->op[k] = op;

@@ -42,6 +42,7 @@ struct builder {
 /* Called twice: first to count, then to fill in. */
 struct touching {
 	om_partial_order *r;
+	const bool *kept;        /* by value: it is used at the end; NULL: none is */
 	uint32_t *last;          /* by value: the last node recorded; NONE before */
 	bool write;
 };
@@ -95,12 +96,15 @@ touch_all(struct touching *t, const om_prog *p, uint32_t nvalue)
 	}
 	for (uint32_t k = 0; k < p->first->nresult; k++)
 		touch(t, p->first->result[k], node);
+	for (uint32_t k = 0; k < nvalue && t->kept; k++)
+		if (t->kept[k])
+			touch(t, p->values[k], node);
 }
 
 static void
-list_touches(om_partial_order *r, const om_prog *p, om_arena *mem)
+list_touches(om_partial_order *r, const om_prog *p, const bool *kept, om_arena *mem)
 {
-	struct touching t = {.r = r, .last = OM_NEWN(mem, uint32_t, p->nvalue)};
+	struct touching t = {.r = r, .kept = kept, .last = OM_NEWN(mem, uint32_t, p->nvalue)};
 	uint32_t total = 0;
 
 	r->start = OM_NEWN(mem, uint32_t, p->nvalue);
@@ -199,7 +203,7 @@ add_node(struct builder *w, uint32_t node, const om_op *op)
 }
 
 om_status
-om_partial_order_new(om_session *s, const om_prog *p, om_arena *mem, om_partial_order **out)
+om_partial_order_new(om_session *s, const om_prog *p, const bool *kept, om_arena *mem, om_partial_order **out)
 {
 	om_partial_order *r = OM_NEW(mem, om_partial_order);
 	struct builder w = {.session = s, .r = r, .p = p, .mem = mem};
@@ -212,7 +216,7 @@ om_partial_order_new(om_session *s, const om_prog *p, om_arena *mem, om_partial_
 	r->pos = OM_NEWN(mem, uint32_t, r->n);
 	r->width = OM_NEWN(mem, uint32_t, r->n);
 	r->row = OM_NEWN(mem, uint32_t *, r->n);
-	list_touches(r, p, mem);
+	list_touches(r, p, kept, mem);
 	for (uint32_t node = 0; node < r->n; node++, op = op->next)
 		OM_TRY(add_node(&w, node, op));
 	return OM_OK;

@@ -23,8 +23,9 @@ struct om_partial_order {
 /* As om_partial_order_before(), by node. */
 bool om_partial_order_node_before(const om_partial_order *r, uint32_t a, uint32_t b);
 
-/* Compute the relation for all ops; the result is allocated from `mem`. */
-om_status om_partial_order_new(om_session *s, const om_prog *p, om_arena *mem, om_partial_order **out);
+/* Compute the relation for all ops; the result is allocated from `mem`.  `kept`: by value id, is it used at the end, though
+ * it is no result?  NULL: none is. */
+om_status om_partial_order_new(om_session *s, const om_prog *p, const bool *kept, om_arena *mem, om_partial_order **out);
 
 /* False if the two are the same op, or in the same op of the graph. */
 bool om_partial_order_before(const om_partial_order *r, const om_op *a, const om_op *b);

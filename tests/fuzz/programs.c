@@ -844,6 +844,7 @@ static const struct way always[] = {
 	{"views,inplace,loops,pack=nnc-code", false, false},
 	{BEFORE "cse,fuse,cse,fold,prune,schedule=original" BEHIND, false, false, true, true},
 	{.io = OM_IO_ARENA}, {.io = OM_IO_KEEP}, {.io = OM_IO_ARENA, .parallel_safe = true},
+	{.io = OM_IO_KEEP, .parallel_safe = true},
 	{"alias-io=any,views,inplace,loops,pack", .io = OM_IO_ARENA},
 };
 
