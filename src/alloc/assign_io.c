@@ -12,6 +12,8 @@
  *
  * Any result that is one op away can be aliased, after all other decisions: a result whose memory
  * already holds another value is skipped, because the input is still live then.
+ *
+ * A parameter in the arena that is requested to be intact at the end of the run has no result in its memory.
  */
 #include <config.h>
 
@@ -27,6 +29,7 @@ struct any {
 	const om_prog *p;
 	om_assignment *a;
 	om_alias_sets *g;
+	const bool *is_kept;          /* by value id: intact at the end, as requested */
 	bool *is_result, *is_taken;   /* by value id: is a result of the graph; already has a result
 				         aliased to it */
 	uint32_t *last_read;          /* by value id: 1 + the position of the last op of the graph that
@@ -62,7 +65,7 @@ is_consumed(const struct any *w, const om_op *op, const om_value *v, uint32_t pl
 {
 	const om_alias_set *group = v ? om_alias_sets_find(w->g, v, NULL) : NULL;
 
-	if (!group || v->def || v->data || v->block != op->block || group->root != v)
+	if (!group || v->def || v->data || v->block != op->block || group->root != v || w->is_kept[v->id])
 		return false;
 	for (size_t k = 0; k < group->n; k++)
 		if (w->last_read[group->member[k]->id] > place || w->is_result[group->member[k]->id])
@@ -139,7 +142,8 @@ om_assignment *
 om_assign_io_any(const om_prog *p, const om_assignment *in, om_arena *mem, om_io_counts *count)
 {
 	om_arena *tmp = om_arena_new();
-	struct any w = {.p = p, .a = om_assignment_copy(in, mem), .is_result = OM_NEWN(tmp, bool, p->nvalue),
+	struct any w = {.p = p, .a = om_assignment_copy(in, mem), .is_kept = om_kept_inputs(p, in, tmp),
+		.is_result = OM_NEWN(tmp, bool, p->nvalue),
 		.is_taken = OM_NEWN(tmp, bool, p->nvalue), .last_read = OM_NEWN(tmp, uint32_t, p->nvalue)};
 
 	w.g = om_alias_sets_new(p, w.a, tmp);
@@ -177,10 +181,11 @@ om_assign_io_declared(const om_prog *p, const om_assignment *in, om_arena *mem, 
 	om_arena *tmp = om_arena_new();
 	om_io_counts sum = {0};
 	uint32_t n = 0;
+	const bool *is_kept = om_kept_inputs(p, in, tmp);
 	const om_update_path *w = in->request->parallel_safe ? NULL : om_update_paths_find(p, in, tmp, &n);
 
 	for (uint32_t k = 0; k < n; k++)
-		if (is_open(a, &w[k]))
+		if (is_open(a, &w[k]) && !is_kept[w[k].param->id])
 			tie_way(a, &w[k], &sum);
 	if (count)
 		*count = sum;
