@@ -201,6 +201,9 @@ om_status om_cli_open_dims(om_cli *c, om_binding *b);
 om_status om_cli_dim(om_cli *c, const char *name, const char *text, const char **symbol, int64_t *n);
 /* Add to `b` the constants of --value. */
 om_status om_cli_values(om_cli *c, om_binding *b);
+
+/* Warn that the graph in `out`, which another program may run, is valid for the values of --value alone. */
+void om_cli_tell_values(om_cli *c, const char *out);
 /* Read the options --dim-range into c->range. */
 om_status om_cli_ranges(om_cli *c);
 /* Leave out of `*pipeline` the passes that rewrite the program for an executor, but make other ops of it for other sizes of

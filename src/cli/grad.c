@@ -106,6 +106,7 @@ run(om_cli *c)
 	if (!c->model)
 		return om_fail(c->session, OM_USAGE, "%s is a text, not a model", in);
 	OM_TRY(write_model(c, &l, out));
+	om_cli_tell_values(c, out);
 	om_info(c->session, "%s: %u ops, %u inputs, %u outputs, %u of them states", out, c->prog->first->nop,
 		c->prog->first->nparam, c->prog->first->nresult, c->prog->nio_alias);
 	return OM_OK;

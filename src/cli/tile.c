@@ -169,6 +169,7 @@ run(om_cli *c)
 	OM_TRY(om_model_update(c->session, c->model, c->prog));
 	om_model_drop_unused(c->model, c->prog);
 	OM_TRY(om_model_save(c->session, c->model, out));
+	om_cli_tell_values(c, out);
 	if (json)
 		OM_TRY(om_cli_write(c, json, write_json, &r));
 	if (!json || strcmp(json, "-") != 0)

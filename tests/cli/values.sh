@@ -34,3 +34,4 @@ for edit in 's/"elements":"01"/"elements":"0x"/' 's/"elements":"01"/"elements":"
 	sed "$edit" doc.json >changed.json
 	om verify "$models/branches.onnx" --sidecar changed.json
 done
+om tile "$models/branches.onnx" tiled.onnx --value which=true
