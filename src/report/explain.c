@@ -55,8 +55,7 @@ why_live(const om_report *r, om_arena *mem, const om_op *op, const om_value *v)
 	if (at != UINT32_MAX)
 		return by ? om_printf(mem, "it is read later, at step %" PRIu32 " by %s", at, om_op_where(by, mem))
 			: om_printf(mem, "it is read later, as a result, at step %" PRIu32, at);
-	const om_live_interval *live = &r->prog->plan->place[v->id].live;
-	const uint32_t last = om_run_steps_range(&r->run, (om_steps){live->first, live->last}).last;
+	const uint32_t last = om_report_life(r, v).last;
 	const om_op *owner = om_report_op(r, last);
 	return om_printf(mem, "it is needed until step %" PRIu32 "%s%s", last, owner ? ", the end of " : "",
 		owner ? om_op_where(owner, mem) : "");
@@ -65,8 +64,7 @@ why_live(const om_report *r, om_arena *mem, const om_op *op, const om_value *v)
 static const char *
 why_clash(const om_report *r, om_arena *mem, const om_value *by)
 {
-	const om_live_interval *live = &r->prog->plan->place[by->id].live;
-	const om_steps at = om_run_steps_range(&r->run, (om_steps){live->first, live->last});
+	const om_steps at = om_report_life(r, by);
 
 	return om_printf(mem, "%s, with bytes in the same storage, is live in steps %" PRIu32 " to %" PRIu32, by->name, at.first,
 		at.last);

@@ -107,7 +107,7 @@ tensors(const om_report *r, om_arena *mem)
 			"op", om_json_text(mem, op ? op->type : ""), "type", json_string(!x->value ? "" : om_printf(mem, "%s%s",
 			om_dtype_text(x->value->type.elem), om_shape_text(&x->value->shape, shape, sizeof shape))),
 			"bytes", number(x->bytes), "store", store[x->kind], "arena", number(x->arena), "offset", number(x->offset),
-			"first", number(x->first), "last", number(x->value ? r->prog->plan->place[x->value->id].live.last : x->last)));
+			"first", number(x->first), "last", number(x->value ? om_report_life(r, x->value).last : x->last)));
 	}
 	return all;
 }

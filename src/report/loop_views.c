@@ -211,7 +211,7 @@ add_visitors(struct view_context *t)
 	r->visitor = OM_NEWN(t->mem, om_box, p->nvalue);
 	for (uint32_t k = 0; k < p->nvalue; k++) {
 		const om_placement *at = &p->plan->place[k];
-		const om_steps steps = om_run_steps_range(&r->run, (om_steps){at->live.first, at->live.last});
+		const om_steps steps = om_report_life(r, p->values[k]);
 		om_box x = {.name = p->values[k]->name, .kind = OM_BOX_VIEW, .bytes = om_value_bytes(p->values[k]),
 			.first = steps.first, .last = steps.last, .buffer = UINT32_MAX, .value = p->values[k]};
 		if (at->where != OM_EXTERNAL && at->where != OM_WEIGHT)

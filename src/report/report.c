@@ -477,6 +477,14 @@ om_report_steps(const om_report *r, const om_op *op)
 	return om_run_steps_range(&r->run, (om_steps){op->step, op->end});
 }
 
+om_steps
+om_report_life(const om_report *r, const om_value *v)
+{
+	const om_live_interval *live = &r->prog->plan->place[v->id].live;
+
+	return om_run_steps_range(&r->run, (om_steps){live->first, live->last});
+}
+
 const om_op *
 om_report_op(const om_report *r, uint32_t step)
 {

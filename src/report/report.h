@@ -182,6 +182,9 @@ void om_report_c_formulas(const om_report *r, om_arena *mem, const char *upper, 
 /* The steps of `op`: with bodies, from that in which it reads its inputs to that in which its outputs are complete. */
 om_steps om_report_steps(const om_report *r, const om_op *op);
 
+/* The steps in which a value of the plan is live, from the first to the last. */
+om_steps om_report_life(const om_report *r, const om_value *v);
+
 /* The op that runs in a step; NULL: results of the graph are read. */
 const om_op *om_report_op(const om_report *r, uint32_t step);
 

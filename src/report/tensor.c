@@ -78,7 +78,7 @@ om_report_tensor_of(const om_report *r, const om_value *v)
 	om_report_tensor t = {.value = v, .at = at, .why = why_unplanned(plan, v)};
 	const uint32_t box = r->box_of_value[v->id];
 
-	t.live = om_run_steps_range(&r->run, (om_steps){at->live.first, at->live.last});
+	t.live = om_report_life(r, v);
 	if (box != UINT32_MAX)
 		look_around(&(struct look){r, &t, &r->box[box], at->offset, at->offset + at->bytes});
 	return t;

@@ -29,3 +29,18 @@ om report many.ir | sed -n '/^not in the arena/,/^$/p'
 om report many.ir --json - | grep -c 'data-dependent'
 # Why values have storage of their own: weights are not named, inputs are the caller's.
 "$ONNXMEM" report "$models/digits.onnx" --html - | grep -o '"not over[^"]*'
+
+# Steps are those of a run: ops that are folded have none.
+cat >folded.ir <<'END'
+program "folded" ir 8 opset 13
+^main(%x: float32[3,3]) {
+	%w = const float32[3,3] {1, 2, 3, 4, 5, 6, 7, 8, 9}
+	%a = Neg(%w)
+	%b = Add(%a, %w)
+	%d = Mul(%x, %b)
+	%e = MatMul(%d, %d)
+	%y = MatMul(%e, %x)
+	ret %y
+}
+END
+om report folded.ir --json - | sed -n '/"tensors"/,$p' | grep -E '"(name|first|last)"'
