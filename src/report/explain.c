@@ -9,16 +9,22 @@
 
 /* ---- Readers. ---- */
 
+bool
+om_report_use_step(const om_report *r, const om_use *u, uint32_t *step)
+{
+	if (u->op && (u->op->is_folded || !u->op->block))
+		return false;
+	*step = om_run_steps_of(&r->run, u->op ? u->op->step : u->block->end);
+	return true;
+}
+
 uint32_t
 om_report_reads(const om_report *r, const om_value *v, uint32_t after, const om_op **op)
 {
-	uint32_t found = UINT32_MAX;
+	uint32_t found = UINT32_MAX, at;
 
 	for (const om_use *u = v->first_use; u; u = u->next) {
-		if (u->op && (u->op->is_folded || !u->op->block))
-			continue;
-		const uint32_t at = om_run_steps_of(&r->run, u->op ? u->op->step : u->block->end);
-		if (at <= after || at >= found)
+		if (!om_report_use_step(r, u, &at) || at <= after || at >= found)
 			continue;
 		found = at;
 		*op = u->op;
@@ -30,16 +36,13 @@ uint32_t
 om_report_idle_since(const om_report *r, const om_value *v, uint32_t step)
 {
 	const om_op *def = v->def ? v->def : v->block->owner;
-	uint32_t since = def && !def->is_folded ? om_report_steps(r, def).first + 1 : 0;
+	uint32_t since = def && !def->is_folded ? om_report_steps(r, def).first + 1 : 0, at;
 
 	if (v->def && def->nbody)
 		since = om_report_steps(r, def).last + 1;
-	for (const om_use *u = v->first_use; u; u = u->next) {
-		if (u->op && (u->op->is_folded || !u->op->block))
-			continue;
-		const uint32_t at = om_run_steps_of(&r->run, u->op ? u->op->step : u->block->end);
-		since = at < step && at + 1 > since ? at + 1 : since;
-	}
+	for (const om_use *u = v->first_use; u; u = u->next)
+		if (om_report_use_step(r, u, &at) && at < step && at + 1 > since)
+			since = at + 1;
 	return since;
 }
 
@@ -77,6 +80,16 @@ why_undecided(const om_assignment *a, const om_op *op, om_arena *mem)
 		return "a plan that was read from a file does not say why";
 	return op->nbody ? om_printf(mem, "%s runs bodies, whose storage the pass loops decides on", op->type)
 		: "the pass inplace did not decide about it";
+}
+
+uint32_t
+om_report_output(const om_value *v)
+{
+	uint32_t out = 0;
+
+	while (out < v->def->nout && v->def->out[out] != v)
+		out++;
+	return out;
 }
 
 const char *
@@ -153,12 +166,11 @@ why_own(const om_report *r, om_arena *mem, const om_value *v)
 	enum { SHOWN = 3 };
 	const om_op *op = v->def;
 	const char *text = "";
-	uint32_t out = 0, n = 0;
+	uint32_t n = 0;
 
 	if (!op)
 		return v->block == r->prog->first ? "an input in the arena" : "written at the start of each iteration";
-	while (out < op->nout && op->out[out] != v)
-		out++;
+	const uint32_t out = om_report_output(v);
 	for (uint32_t k = 0; k < op->nin && n < SHOWN; k++) {
 		if (!op->in[k] || op->in[k]->is_const)
 			continue;

@@ -197,11 +197,17 @@ const char *om_report_moving(const om_prog *p, const om_plan_multi_view *v, om_a
 /* Bytes in use in all arenas, by step. */
 uint64_t *om_report_in_use(const om_report *r, om_arena *mem);
 
+/* Does the use take place in a run, and in which step? */
+bool om_report_use_step(const om_report *r, const om_use *u, uint32_t *step);
+
 /* The first step after `after` in which `v` is read, and the op that reads it: NULL for a result.  UINT32_MAX: none. */
 uint32_t om_report_reads(const om_report *r, const om_value *v, uint32_t after, const om_op **op);
 
 /* The first step after the last one before `step` in which `v` is computed or read: 0 if there is none. */
 uint32_t om_report_idle_since(const om_report *r, const om_value *v, uint32_t step);
+
+/* Which output of its op `v` is. */
+uint32_t om_report_output(const om_value *v);
 
 /* Why output `out` of `op` is not computed over input `in`, or that it is: a phrase about the input. */
 const char *om_report_overwrite(const om_report *r, om_arena *mem, const om_op *op, uint32_t out, uint32_t in);

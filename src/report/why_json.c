@@ -146,13 +146,11 @@ static json_t *
 readers_json(const om_report *r, const om_value *v, om_arena *mem)
 {
 	json_t *all = json_array();
+	uint32_t at;
 
-	for (const om_use *u = v->first_use; u; u = u->next) {
-		if (u->op && (!u->op->block || u->op->is_folded))
-			continue;
-		const uint32_t at = om_run_steps_of(&r->run, u->op ? u->op->step : u->block->end);
-		json_array_append_new(all, json_pack("{s:o, s:o}", "step", number(at), "by", op_json(u->op, mem)));
-	}
+	for (const om_use *u = v->first_use; u; u = u->next)
+		if (om_report_use_step(r, u, &at))
+			json_array_append_new(all, json_pack("{s:o, s:o}", "step", number(at), "by", op_json(u->op, mem)));
 	return all;
 }
 
@@ -172,12 +170,10 @@ inputs_json(const om_report *r, const om_value *v, om_arena *mem)
 {
 	const om_op *op = v->def;
 	json_t *all = json_array();
-	uint32_t out = 0;
 
 	if (!op || op->is_folded)
 		return all;
-	while (out < op->nout && op->out[out] != v)
-		out++;
+	const uint32_t out = om_report_output(v);
 	for (uint32_t k = 0; k < op->nin; k++)
 		if (op->in[k])
 			json_array_append_new(all, json_pack("{s:i, s:o, s:s, s:o}", "input", (int)k, "name",

@@ -273,12 +273,11 @@ static void
 readers(const struct out *o, const om_value *v)
 {
 	const char *text = NULL;
-	uint32_t n = 0;
+	uint32_t n = 0, at;
 
 	for (const om_use *u = v->first_use; u; u = u->next) {
-		if ((u->op && (!u->op->block || u->op->is_folded)) || n++ >= READERS)
+		if (!om_report_use_step(o->r, u, &at) || n++ >= READERS)
 			continue;
-		const uint32_t at = om_run_steps_of(&o->r->run, u->op ? u->op->step : u->block->end);
 		text = om_printf(o->mem, "%s%s%s, at step %" PRIu32, text ? text : "", text ? "; " : "", u->op ? op_text(o, u->op)
 			: u->block == o->r->prog->first ? "the caller, as a result of the graph" : "its block, as a result", at);
 	}
@@ -367,12 +366,11 @@ static void
 in_place(const struct out *o, const om_value *v)
 {
 	const om_op *op = v->def;
-	uint32_t out = 0, n = 0;
+	uint32_t n = 0;
 
 	if (!op || op->is_folded)
 		return;
-	while (out < op->nout && op->out[out] != v)
-		out++;
+	const uint32_t out = om_report_output(v);
 	for (uint32_t k = 0; k < op->nin; k++)
 		if (op->in[k] && n++ < INPUTS)
 			label(o, n == 1 ? "in place" : "", om_printf(o->mem, "over %s: %s", om_report_name(o->r, o->mem, op->in[k]->name, 60),
