@@ -72,14 +72,13 @@ largest_of(const uint64_t *of, uint32_t from, uint32_t end)
 
 /* Local maxima, each at the step, of those with as many bytes in use, whose op needs most. */
 static void
-find_peaks(const om_report *r, om_arena *mem, struct peaks *all)
+find_peaks(const om_report *r, const uint64_t *by, om_arena *mem, struct peaks *all)
 {
-	const uint64_t *by = om_report_in_use(r, mem), *set = sets_in_use(r, mem);
+	const uint64_t *set = sets_in_use(r, mem);
 	uint64_t *floor = OM_NEWN(mem, uint64_t, r->steps);
 
 	if (r->prog->plan->op_floor)
 		list_floors(r, r->prog->first, floor);
-
 	for (uint32_t k = 0, end; k < r->steps; k = end) {
 		for (end = k + 1; end < r->steps && by[end] == by[k]; end++)
 			;
@@ -306,11 +305,10 @@ by_value(const void *a, const void *b)
 	return (x->since > y->since) - (x->since < y->since);
 }
 
-/* The most bytes in use without what is kept, of steps with no more than `limit`. */
+/* The most bytes in use without what is kept, of steps with no more than `limit`; `by`: bytes in use, by step. */
 static uint64_t
-without_kept(const om_report *r, om_arena *mem, struct kept_list *all, uint64_t limit)
+without_kept(const om_report *r, const uint64_t *by, om_arena *mem, struct kept_list *all, uint64_t limit)
 {
-	const uint64_t *by = om_report_in_use(r, mem);
 	uint64_t *less = OM_NEWN(mem, uint64_t, (size_t)r->steps + 2), sum = 0, most = 0;
 
 	if (all->n)
@@ -331,7 +329,8 @@ without_kept(const om_report *r, om_arena *mem, struct kept_list *all, uint64_t 
 }
 
 static void
-add_rung(const om_report *r, om_arena *mem, const struct peak *at, size_t n, struct group *all, om_rung *g)
+add_rung(const om_report *r, const uint64_t *by, om_arena *mem, const struct peak *at, size_t n, struct group *all,
+	om_rung *g)
 {
 	om_arena *tmp = om_arena_new();
 	struct kept_list kept = {0};
@@ -347,7 +346,7 @@ add_rung(const om_report *r, om_arena *mem, const struct peak *at, size_t n, str
 		g->floor = p->floor > g->floor ? p->floor : g->floor;
 		list_kept(p, tmp, &kept);
 	}
-	g->reach = without_kept(r, tmp, &kept, g->bytes);
+	g->reach = without_kept(r, by, tmp, &kept, g->bytes);
 	om_arena_free(tmp);
 }
 
@@ -359,8 +358,9 @@ om_report_ladder(const om_report *r, om_arena *mem)
 	struct peaks all = {0};
 	om_ladder l = {.rung = OM_NEWN(mem, om_rung, MAX_RUNGS)};
 	struct group *work = OM_NEWN(mem, struct group, r->nbox);
+	const uint64_t *by = om_report_in_use(r, mem);
 
-	find_peaks(r, mem, &all);
+	find_peaks(r, by, mem, &all);
 	keep_distinct(&all);
 	for (size_t k = 0, end; k < all.n; k = end) {
 		for (end = k + 1; end < all.n && all.at[end].bytes == all.at[k].bytes; end++)
@@ -368,7 +368,7 @@ om_report_ladder(const om_report *r, om_arena *mem)
 		if (l.n)
 			l.rung[l.n - 1].next = l.rung[l.n - 1].next ? l.rung[l.n - 1].next : all.at[k].bytes;
 		if (l.n < MAX_RUNGS)
-			add_rung(r, mem, &all.at[k], end - k, work, &l.rung[l.n++]);
+			add_rung(r, by, mem, &all.at[k], end - k, work, &l.rung[l.n++]);
 		else
 			l.more++;
 	}

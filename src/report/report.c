@@ -379,9 +379,8 @@ om_report_in_use(const om_report *r, om_arena *mem)
 
 /* The step with the most bytes in use in all arenas together. */
 static uint32_t
-find_peak_step(const om_report *r, om_arena *mem)
+find_peak_step(const om_report *r, const uint64_t *by)
 {
-	const uint64_t *by = om_report_in_use(r, mem);
 	uint32_t step = 0;
 
 	for (uint32_t k = 1; k <= r->steps; k++)
@@ -421,10 +420,8 @@ compare_phase(const void *a, const void *b)
 }
 
 static void
-find_phases(om_report *r, const om_prog *p, om_arena *mem)
+find_phases(om_report *r, const om_prog *p, const uint64_t *by)
 {
-	const uint64_t *by = om_report_in_use(r, mem);
-
 	for (const om_op *op = p->first->first; op; op = op->next) {
 		if (op->is_folded)
 			continue;
@@ -449,14 +446,13 @@ copy_peak(om_report *r, const om_plan *plan, om_arena *mem)
 }
 
 static void
-find_peak(om_report *r, const om_prog *p, om_arena *mem)
+find_peak(om_report *r, const om_prog *p, const uint64_t *by, om_arena *mem)
 {
 	if (r->parallel_safe) {
 		copy_peak(r, p->plan, mem);
 		return;
 	}
-	const uint32_t step = find_peak_step(r, mem);
-	const uint64_t *by = om_report_in_use(r, mem);
+	const uint32_t step = find_peak_step(r, by);
 	if (r->peak_step > r->steps || by[r->peak_step] < by[step])
 		r->peak_step = step;
 	r->peak_op = om_report_op(r, r->peak_step);
@@ -602,7 +598,8 @@ om_report_new(om_prog *p, const char *path, om_arena *mem)
 	index_boxes(r, mem);
 	om_report_loop_views(r, mem);
 	add_lives(r, mem);
-	find_peak(r, p, mem);
-	find_phases(r, p, mem);
+	const uint64_t *by = om_report_in_use(r, mem);
+	find_peak(r, p, by, mem);
+	find_phases(r, p, by);
 	return r;
 }
