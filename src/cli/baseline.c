@@ -10,8 +10,6 @@
 #include <sys/stat.h>
 
 #include "base/output_file.h"
-#include "base/saturate.h"
-#include "base/sizes.h"
 #include "cli/suite.h"
 
 /* ---- Reading. ---- */
@@ -111,23 +109,16 @@ om_baseline_read(om_cli *c, const om_suite *suite, om_outcome *o, om_baseline *b
 
 /* ---- Comparing. ---- */
 
-/* Growth of a figure that passes. */
-static uint64_t
-allowed(const om_suite *suite, uint64_t before)
-{
-	return om_size_sum(om_saturate_unsigned((double)before * suite->allow_part, 64), suite->allow_bytes);
-}
-
 static bool
 grew(const om_suite *suite, uint64_t before, uint64_t now)
 {
-	return now > before && now - before > allowed(suite, before);
+	return now > before && now - before > om_cli_allowed(&suite->allow, before);
 }
 
 static const char *
 grown(om_cli *c, const om_suite *suite, const char *what, uint64_t before, uint64_t now)
 {
-	const uint64_t may = allowed(suite, before);
+	const uint64_t may = om_cli_allowed(&suite->allow, before);
 	const char *limit = may ? om_printf(c->mem, ", and %llu %s allowed", (unsigned long long)may, may == 1 ? "is" : "are") : "";
 
 	return om_printf(c->mem, "%s grew by %llu byte%s, from %llu to %llu%s", what, (unsigned long long)(now - before),

@@ -113,6 +113,17 @@ bool om_cli_ends_in(const char *path, const char *ending);
 /* A number of bytes: plain, or with K, M, G (binary). */
 om_status om_cli_size(om_cli *c, const char *what, const char *text, uint64_t *out);
 
+/* Growth of a size that is allowed: a part of the size, and bytes. */
+typedef struct om_growth {
+	double percent;
+	uint64_t bytes;
+} om_growth;
+
+/* Is it a number and a percent sign, as in "1%"? */
+bool om_cli_percent(const char *text, double *percent);
+/* The allowed growth of a size that was `before`, in bytes. */
+uint64_t om_cli_allowed(const om_growth *g, uint64_t before);
+
 /* The options of commands that run a model, for the limits of the executor.  Threads and precision are options of
  * planning, too: om_pass_options has them. */
 #define OM_CLI_RUN_LIMITS                                                                                   \

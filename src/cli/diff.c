@@ -2,7 +2,6 @@
 #include <config.h>
 
 #include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -92,16 +91,14 @@ make_report(om_cli *c, struct input *in, const struct input *other, json_t **out
 
 struct limit {
 	om_size_kind of;
-	bool is_set, is_share;
-	double percent;
-	uint64_t bytes;
+	bool is_set;
+	om_growth growth;
 };
 
 static om_status
 read_limit(om_cli *c, struct limit *l)
 {
 	const char *text = om_cli_option(c, "allow"), *of = om_cli_option(c, "of");
-	char *end;
 
 	*l = (struct limit){.of = OM_SIZE_ARENA, .is_set = text != NULL};
 	if (of && strcmp(of, "arena") != 0 && strcmp(of, "total") != 0)
@@ -109,12 +106,11 @@ read_limit(om_cli *c, struct limit *l)
 	l->of = of && strcmp(of, "total") == 0 ? OM_SIZE_TOTAL : OM_SIZE_ARENA;
 	if (of && !text)
 		return om_fail(c->session, OM_USAGE, "option --of tells what --allow limits, which is missing");
-	l->is_share = text && om_cli_ends_in(text, "%");
-	if (!l->is_share)
-		return text ? om_cli_size(c, "option --allow", text, &l->bytes) : OM_OK;
-	errno = 0;
-	l->percent = strtod(text, &end);
-	if (!isdigit((unsigned char)*text) || strcmp(end, "%") != 0 || errno || !(l->percent <= 1e6))
+	if (!text)
+		return OM_OK;
+	if (!om_cli_ends_in(text, "%"))
+		return om_cli_size(c, "option --allow", text, &l->growth.bytes);
+	if (!isdigit((unsigned char)*text) || !om_cli_percent(text, &l->growth.percent) || !(l->growth.percent <= 1e6))
 		return om_fail(c->session, OM_USAGE, "option --allow requires a size or a percentage such as 1%%, not %s", text);
 	return OM_OK;
 }
@@ -122,8 +118,8 @@ read_limit(om_cli *c, struct limit *l)
 static om_status
 check_limit(om_cli *c, const struct limit *l, const om_diff *d)
 {
-	const uint64_t before = d->old->size[l->of], after = d->now->size[l->of], most = l->is_share
-		? (uint64_t)((double)before * l->percent / 100) : l->bytes;
+	const uint64_t before = d->old->size[l->of], after = d->now->size[l->of];
+	const uint64_t most = om_cli_allowed(&l->growth, before);
 	const char *what = l->of == OM_SIZE_TOTAL ? "total" : "arena";
 
 	if (!l->is_set || after <= before || after - before <= most)

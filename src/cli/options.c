@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/saturate.h"
+#include "base/sizes.h"
 #include "cli/cli.h"
 
 const char *
@@ -91,6 +93,22 @@ om_cli_size(om_cli *c, const char *what, const char *text, uint64_t *out)
 			what, text);
 	*out = n << shift;
 	return OM_OK;
+}
+
+bool
+om_cli_percent(const char *text, double *percent)
+{
+	char *end;
+
+	errno = 0;
+	*percent = strtod(text, &end);
+	return end != text && strcmp(end, "%") == 0 && !errno;
+}
+
+uint64_t
+om_cli_allowed(const om_growth *g, uint64_t before)
+{
+	return om_size_sum(om_saturate_unsigned((double)before * g->percent / 100, 64), g->bytes);
 }
 
 om_status

@@ -144,16 +144,14 @@ add_folder(om_cli *c, om_suite *suite, const om_regress_case *like, const char *
 om_status
 om_suite_allow(om_cli *c, const char *what, const char *text, om_suite *suite)
 {
-	char *end;
-	const double percent = strtod(text, &end);
+	double percent;
 
-	suite->allow_part = 0;
-	suite->allow_bytes = 0;
-	if (end == text || strcmp(end, "%") != 0)
-		return om_cli_size(c, om_printf(c->mem, "%s, where it is no part such as 1%%,", what), text, &suite->allow_bytes);
+	suite->allow = (om_growth){0};
+	if (!om_cli_percent(text, &percent))
+		return om_cli_size(c, om_printf(c->mem, "%s, where it is no part such as 1%%,", what), text, &suite->allow.bytes);
 	if (!(percent >= 0 && percent <= 1000))
 		return om_fail(c->session, OM_USAGE, "%s requires 0%% to 1000%%, not %s", what, text);
-	suite->allow_part = percent / 100;
+	suite->allow.percent = percent;
 	return OM_OK;
 }
 

@@ -26,8 +26,7 @@ typedef struct om_suite {
 	const char *path;        /* as the command line has it */
 	const char *baseline;    /* a path */
 	bool baseline_wanted;    /* a missing baseline is an error */
-	double allow_part;       /* growth that is allowed: as a part of the figure, */
-	uint64_t allow_bytes;    /* and in bytes */
+	om_growth allow;         /* of a figure */
 	double time_factor;      /* 0: time is not compared */
 	double limit;            /* seconds for one model */
 	uint64_t repeat;         /* runs; the best time counts */

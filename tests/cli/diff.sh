@@ -64,5 +64,11 @@ echo '{"schema":' >cut.json
 om diff cut.json old.json
 printf '{"schema":"onnxmem-report/1","arena_bytes":1,"lower_bound_bytes":1,"weights_bytes":1,"io_bytes":1,"total_bytes":1,"peak":{"live":[{"bytes":9223372036854775807},{"bytes":9223372036854775807},{"bytes":2}]}}' >over.json
 om diff over.json old.json
+# A part of a size that has more than 64 bits.
+for n in 5 9; do
+	echo '{"schema":"onnxmem-report/1","arena_bytes":N,"lower_bound_bytes":1,"weights_bytes":1,"io_bytes":1,"total_bytes":N}' |
+		sed "s/N/${n}000000000000000000/g" >huge$n.json
+done
+om diff huge5.json huge9.json --allow 1000% | tail -1
 om diff old.ir none.onnx
 om diff old.ir wide.ir --json wide.ir
