@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -32,46 +31,6 @@ load(om_cli *c, const om_suite *suite, json_t **j)
 	json_decref(*j);
 	*j = NULL;
 	return om_fail(c->session, OM_MALFORMED, "%s: not a baseline of schema onnxmem-baseline/1", suite->baseline);
-}
-
-static uint64_t
-number(const json_t *j, const char *key)
-{
-	const json_int_t n = json_integer_value(json_object_get(j, key));
-	return n > 0 ? (uint64_t)n : 0;
-}
-
-/* "BYTES NAME" */
-static void
-read_peak(om_cli *c, const json_t *j, om_peak_list *peak)
-{
-	const char *op = json_string_value(json_object_get(j, "peak_op"));
-	const json_t *list = json_object_get(j, "peak");
-
-	peak->op = op ? om_strdup(c->mem, op) : NULL;
-	peak->all = number(j, "peak_values");
-	for (size_t k = 0; k < json_array_size(list) && k < OM_PEAK_VALUES; k++) {
-		const char *text = json_string_value(json_array_get(list, k)), *space = text ? strchr(text, ' ') : NULL;
-		if (space)
-			peak->value[peak->n++] = (om_peak_value){om_strdup(c->mem, space + 1), strtoull(text, NULL, 10)};
-	}
-}
-
-static void
-read_figures(om_cli *c, const json_t *j, om_figures *f)
-{
-	const char *digest = json_string_value(json_object_get(j, "digest"));
-
-	f->known = json_is_object(j);
-	f->arena = number(j, "arena_bytes");
-	f->bound = number(j, "lower_bound_bytes");
-	f->naive = number(j, "naive_bytes");
-	f->datasets = number(j, "data_sets");
-	f->total = number(j, "total_bytes");
-	f->weights = number(j, "weights_bytes");
-	f->best_ms = json_number_value(json_object_get(j, "best_ms"));
-	snprintf(f->digest, sizeof f->digest, "%s", digest ? digest : "");
-	read_peak(c, j, &f->peak);
 }
 
 static om_status
@@ -101,7 +60,7 @@ om_baseline_read(om_cli *c, const om_suite *suite, om_outcome *o, om_baseline *b
 	if (!j && suite->baseline_wanted && !om_cli_has(c, "update"))
 		return om_fail(c->session, OM_IO, "%s: there is no such baseline; --update makes it", suite->baseline);
 	for (size_t k = 0; j && k < suite->ntrial; k++)
-		read_figures(c, json_object_get(json_object_get(j, "models"), suite->trial[k].name), &o[k].before);
+		om_figures_read(c, json_object_get(json_object_get(j, "models"), suite->trial[k].name), &o[k].before);
 	const om_status st = read_options(c, suite, json_object_get(j, "options"), b);
 	json_decref(j);
 	return st;
@@ -159,7 +118,7 @@ first_growth(om_cli *c, const om_suite *suite, const om_outcome *o)
 	return NULL;
 }
 
-static const om_peak_value *
+static const om_report_live *
 find_value(const om_peak_list *peak, const char *name)
 {
 	for (size_t k = 0; k < peak->n; k++)
@@ -170,9 +129,9 @@ find_value(const om_peak_list *peak, const char *name)
 
 /* A value that is live at the peak, and how it was in the baseline. */
 static const char *
-value_text(om_cli *c, const om_peak_value *now, const om_peak_list *before)
+value_text(om_cli *c, const om_report_live *now, const om_peak_list *before)
 {
-	const om_peak_value *was = find_value(before, now->name);
+	const om_report_live *was = find_value(before, now->name);
 	const char *text = om_printf(c->mem, "%s %llu", now->name, (unsigned long long)now->bytes);
 
 	if (before->n == 0 || (was && was->bytes == now->bytes))
@@ -226,32 +185,11 @@ om_baseline_compare(om_cli *c, const om_suite *suite, om_outcome *o)
 
 /* ---- Writing. ---- */
 
-static void
-add_peak(om_cli *c, json_t *j, const om_peak_list *peak)
-{
-	json_t *list = json_array();
-
-	if (peak->op)
-		json_object_set_new(j, "peak_op", json_string(peak->op));
-	json_object_set_new(j, "peak_values", json_integer((json_int_t)peak->all));
-	for (size_t k = 0; k < peak->n; k++)
-		json_array_append_new(list, json_string(om_printf(c->mem, "%llu %s", (unsigned long long)peak->value[k].bytes,
-			peak->value[k].name)));
-	json_object_set_new(j, "peak", list);
-}
-
 static json_t *
-figures_json(om_cli *c, const om_suite *suite, const om_figures *f)
+entry(om_cli *c, const om_suite *suite, const om_figures *f)
 {
-	json_t *j = json_pack("{s:I, s:I, s:I, s:I}", "arena_bytes", (json_int_t)f->arena,
-		"lower_bound_bytes", (json_int_t)f->bound, "naive_bytes", (json_int_t)f->naive,
-		"data_sets", (json_int_t)f->datasets);
+	json_t *j = om_figures_json(c, f);
 
-	json_object_set_new(j, "total_bytes", json_integer((json_int_t)f->total));
-	json_object_set_new(j, "weights_bytes", json_integer((json_int_t)f->weights));
-	if (*f->digest)
-		json_object_set_new(j, "digest", json_string(f->digest));
-	add_peak(c, j, &f->peak);
 	if (suite->time_factor > 0 && f->best_ms > 0)
 		json_object_set_new(j, "best_ms", json_real(f->best_ms));
 	return j;
@@ -292,7 +230,7 @@ om_baseline_write(om_cli *c, const om_suite *suite, const om_outcome *o, bool ke
 	for (size_t k = 0; k < suite->ntrial; k++) {
 		const char *name = suite->trial[k].name;
 		if (o[k].end == OM_END_PASS && o[k].now.known)
-			json_object_set_new(models, name, figures_json(c, suite, &o[k].now));
+			json_object_set_new(models, name, entry(c, suite, &o[k].now));
 		else if (json_object_get(before, name))
 			json_object_set(models, name, json_object_get(before, name));
 	}

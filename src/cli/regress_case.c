@@ -16,7 +16,6 @@
 #include "cli/model_source.h"
 #include "cli/suite.h"
 #include "onnxmem/executor.h"
-#include "report/report.h"
 
 struct trial {
 	om_cli *c;               /* the command, with the options for all models */
@@ -157,7 +156,7 @@ measure_peak(om_cli *c, const om_report *r, om_peak_list *peak)
 	peak->all = r->nlive;
 	peak->n = r->nlive < OM_PEAK_VALUES ? r->nlive : OM_PEAK_VALUES;
 	for (size_t k = 0; k < peak->n; k++)
-		peak->value[k] = (om_peak_value){om_clean_text(c->mem, r->live[k].name), r->live[k].bytes};
+		peak->value[k] = (om_report_live){om_clean_text(c->mem, r->live[k].name), r->live[k].bytes};
 }
 
 static om_status
@@ -339,16 +338,17 @@ try_all(struct trial *t)
 
 /* ---- Serialization of the outcome for the parent. ---- */
 
+/* NULL if the model was not planned. */
 static json_t *
-peak_json(const om_peak_list *peak)
+figures(om_cli *c, const om_figures *f)
 {
-	json_t *name = json_array(), *bytes = json_array();
+	json_t *j = f->known ? om_figures_json(c, f) : NULL;
 
-	for (size_t k = 0; k < peak->n; k++) {
-		json_array_append_new(name, json_string(peak->value[k].name));
-		json_array_append_new(bytes, json_integer((json_int_t)peak->value[k].bytes));
+	if (j) {
+		json_object_set_new(j, "best_ms", json_real(f->best_ms));
+		json_object_set_new(j, "status", json_string(f->status));
 	}
-	return json_pack("{s:s?, s:I, s:o, s:o}", "op", peak->op, "all", (json_int_t)peak->all, "name", name, "bytes", bytes);
+	return j;
 }
 
 void
@@ -359,36 +359,12 @@ om_regress_case_run(void *arg, int to)
 
 	om_session_log(t.c->session, NULL, NULL, OM_LOG_QUIET);
 	const om_status st = try_all(&t);
-	json_t *j = json_pack("{s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:f, s:s, s:s}",
+	json_t *j = json_pack("{s:s, s:b, s:o?}",
 		"why", st == OM_OK ? "" : om_clean_text(t.c->mem, om_message(t.c->session)), "absent", t.absent,
-		"known", t.now.known, "arena", (json_int_t)t.now.arena, "bound", (json_int_t)t.now.bound,
-		"naive", (json_int_t)t.now.naive, "total", (json_int_t)t.now.total, "weights", (json_int_t)t.now.weights,
-		"datasets", (json_int_t)t.now.datasets, "peak", peak_json(&t.now.peak), "best_ms", t.now.best_ms,
-		"digest", t.now.digest, "status", t.now.status);
+		"now", figures(t.c, &t.now));
 	if (!j || json_dumpfd(j, to, JSON_COMPACT) != 0)
 		_exit(1);
 	json_decref(j);
-}
-
-static uint64_t
-number(const json_t *j, const char *key)
-{
-	return (uint64_t)json_integer_value(json_object_get(j, key));
-}
-
-static void
-read_peak(om_cli *c, const json_t *j, om_peak_list *peak)
-{
-	const json_t *name = json_object_get(j, "name"), *bytes = json_object_get(j, "bytes");
-	const char *op = json_string_value(json_object_get(j, "op"));
-
-	peak->op = op ? om_strdup(c->mem, op) : NULL;
-	peak->all = number(j, "all");
-	for (size_t k = 0; k < json_array_size(name) && k < OM_PEAK_VALUES; k++) {
-		const char *text = json_string_value(json_array_get(name, k));
-		peak->value[peak->n++] = (om_peak_value){om_strdup(c->mem, text ? text : ""),
-			(uint64_t)json_integer_value(json_array_get(bytes, k))};
-	}
 }
 
 void
@@ -396,23 +372,14 @@ om_regress_case_read(om_cli *c, const char *text, size_t n, om_outcome *o)
 {
 	json_t *j = json_loadb(text ? text : "", n, 0, NULL);
 	const char *why = json_string_value(json_object_get(j, "why"));
-	const char *digest = json_string_value(json_object_get(j, "digest"));
-	const char *status = json_string_value(json_object_get(j, "status"));
+	const json_t *now = json_object_get(j, "now");
+	const char *status = json_string_value(json_object_get(now, "status"));
 
 	o->why = why ? om_strdup(c->mem, why) : "its process wrote no result";
 	o->end = *o->why ? OM_END_FAIL : OM_END_PASS;
 	if (json_is_true(json_object_get(j, "absent")) && om_cli_has(c, "skip-missing"))
 		o->end = OM_END_SKIP;
-	o->now.known = json_is_true(json_object_get(j, "known"));
-	o->now.arena = number(j, "arena");
-	o->now.bound = number(j, "bound");
-	o->now.naive = number(j, "naive");
-	o->now.total = number(j, "total");
-	o->now.weights = number(j, "weights");
-	read_peak(c, json_object_get(j, "peak"), &o->now.peak);
-	o->now.datasets = number(j, "datasets");
-	o->now.best_ms = json_number_value(json_object_get(j, "best_ms"));
+	om_figures_read(c, now, &o->now);
 	snprintf(o->now.status, sizeof o->now.status, "%s", status ? status : "");
-	snprintf(o->now.digest, sizeof o->now.digest, "%s", digest ? digest : "");
 	json_decref(j);
 }

@@ -2,9 +2,11 @@
 #ifndef OM_SUITE_H
 #define OM_SUITE_H
 
+#include <jansson.h>
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "report/report.h"
 
 /* One model of a suite.  Paths are relative to the suite's folder. */
 typedef struct om_regress_case {
@@ -47,15 +49,10 @@ om_status om_suite_allow(om_cli *c, const char *what, const char *text, om_suite
 
 enum { OM_PEAK_VALUES = 8 };
 
-typedef struct om_peak_value {
-	const char *name;
-	uint64_t bytes;
-} om_peak_value;
-
 /* What is live at the peak. */
 typedef struct om_peak_list {
 	const char *op;          /* the op of that step; NULL: not known */
-	om_peak_value value[OM_PEAK_VALUES];   /* the largest, in order */
+	om_report_live value[OM_PEAK_VALUES];  /* the largest, in order */
 	size_t n, all;           /* all: with those that are not listed */
 } om_peak_list;
 
@@ -69,6 +66,10 @@ typedef struct om_figures {
 	double best_ms;          /* 0: it was not run */
 	char digest[80];         /* of the model; "" for text */
 } om_figures;
+
+/* They as an object, without the time and the status; and from an object, in which any may be missing, with the time. */
+json_t *om_figures_json(om_cli *c, const om_figures *f);
+void om_figures_read(om_cli *c, const json_t *j, om_figures *f);
 
 typedef enum om_end { OM_END_PASS, OM_END_FAIL, OM_END_SKIP } om_end;
 
@@ -96,7 +97,7 @@ void om_regress_case_read(om_cli *c, const char *text, size_t n, om_outcome *o);
 typedef struct om_baseline {
 	bool there;              /* there is a file */
 	const char **option;     /* options that it was made with, "--NAME=VALUE"; NULL: it has no list of them */
-	size_t noption, capoption;
+	size_t noption;
 } om_baseline;
 
 /* Read the figures of the models by name. */
