@@ -6,7 +6,7 @@
 #include <strings.h>
 
 #include "cli/model_source.h"
-#include "report/report.h"
+#include "report/json.h"
 
 /* ---- The list. ---- */
 
@@ -110,10 +110,7 @@ write_list(om_cli *c, FILE *to, const void *arg)
 			json_object_set_new(one, "data", file_json(&m->data));
 		json_array_append_new(list, one);
 	}
-	const int rc = json_dumpf(list, to, JSON_INDENT(1));
-	json_decref(list);
-	putc('\n', to);
-	return rc == 0 ? OM_OK : om_fail(c->session, OM_IO, "the JSON could not be written");
+	return om_json_write(c->session, list, JSON_INDENT(1), to);
 }
 
 static om_status

@@ -11,7 +11,7 @@
 #include "cli/npy.h"
 #include "cli/pack_check.h"
 #include "cli/tflite_table.h"
-#include "report/report.h"
+#include "report/json.h"
 
 struct packing {
 	om_packfile file;
@@ -217,9 +217,7 @@ write_json(om_cli *c, FILE *to, const void *arg)
 		json_object_set_new(j, "packed_anew_bytes", o->npool == 1 ? json_integer((json_int_t)p->anew) : json_null());
 	}
 	json_object_set_new(j, "pack_ms", json_real(round(p->ms * 1000) / 1000));
-	const bool ok = (json_dumpf(j, to, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) == 0 && putc('\n', to) != EOF) || ferror(to);   /* then the caller says why */
-	json_decref(j);
-	return ok ? OM_OK : om_fail(c->session, OM_IO, "the JSON report could not be written");
+	return om_json_write(c->session, j, JSON_INDENT(2) | JSON_REAL_PRECISION(6), to);
 }
 
 /* What a check found out. */

@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "cli/suite.h"
-#include "report/report.h"
+#include "report/json.h"
 
 /* ---- TAP. ---- */
 
@@ -163,8 +163,5 @@ om_results_json(om_cli *c, FILE *to, const void *arg)
 	}
 	json_t *j = json_pack("{s:s, s:s, s:o}", "schema", "onnxmem-regress/1", "suite",
 		om_clean_text(c->mem, r->suite->name), "models", models);
-	const int rc = j ? json_dumpf(j, to, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) : -1;
-	json_decref(j);
-	putc('\n', to);
-	return rc == 0 ? OM_OK : om_fail(c->session, OM_IO, "the JSON could not be written");
+	return om_json_write(c->session, j, JSON_INDENT(1) | JSON_REAL_PRECISION(6), to);
 }

@@ -9,7 +9,7 @@
 #include "onnxmem/executor.h"
 #include "ir/steps.h"
 #include "ir/type.h"
-#include "report/report.h"
+#include "report/json.h"
 
 struct run {
 	om_exec *exec;
@@ -170,12 +170,7 @@ print_sizes(const om_cli *c, const struct run *r)
 static om_status
 write_json(om_cli *c, FILE *to, json_t *j)
 {
-	const int rc = j ? json_dumpf(j, to, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) : -1;
-
-	json_decref(j);
-	putc('\n', to);
-	/* A failed write is reported with its reason by the caller, which closes the file. */
-	return rc == 0 || ferror(to) ? OM_OK : om_fail(c->session, OM_IO, "the JSON could not be written");
+	return om_json_write(c->session, j, JSON_INDENT(1) | JSON_REAL_PRECISION(9), to);
 }
 
 static om_status

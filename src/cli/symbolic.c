@@ -109,10 +109,7 @@ write_json(om_cli *c, FILE *to, const void *arg)
 		json_object_set_new(j, "formulas", om_json_formulas(w->report, c->mem));
 	else
 		json_object_set_new(j, "why_none", om_json_text(c->mem, w->why));
-	const int rc = json_dumpf(j, to, JSON_INDENT(2));
-	json_decref(j);
-	putc('\n', to);
-	return rc == 0 ? OM_OK : om_fail(c->session, OM_IO, "cannot write the JSON report");
+	return om_json_write(c->session, j, JSON_INDENT(2), to);
 }
 
 om_status

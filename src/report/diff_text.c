@@ -355,7 +355,5 @@ om_diff_json(const om_diff *d, om_session *s, FILE *to)
 	for (size_t k = 0; k < LISTS && d->has_tensors; k++)
 		json_object_set_new(o, lists[k].key, rows(list_at(d, k)));
 	json_object_set_new(o, "moved", d->has_tensors ? number(d->moved) : json_null());
-	const bool ok = (json_dumpf(o, to, JSON_INDENT(2)) == 0 && putc('\n', to) != EOF) || ferror(to);   /* then the caller says why */
-	json_decref(o);
-	return ok ? OM_OK : om_fail(s, OM_IO, "the comparison could not be written as JSON");
+	return om_json_write(s, o, JSON_INDENT(2), to);
 }

@@ -14,6 +14,15 @@ om_json_text(om_arena *mem, const char *s)
 	return json_string(om_clean_text(mem, s));
 }
 
+om_status
+om_json_write(om_session *s, json_t *document, size_t flags, FILE *to)
+{
+	const bool ok = document && json_dumpf(document, to, flags) == 0 && putc('\n', to) != EOF;
+
+	json_decref(document);
+	return ok || ferror(to) ? OM_OK : om_fail(s, OM_IO, "the JSON could not be written");
+}
+
 static json_t *
 number(uint64_t n)
 {
@@ -346,9 +355,8 @@ om_status
 om_report_json(const om_report *r, om_session *s, FILE *to)
 {
 	om_arena *mem = om_arena_new();
-	json_t *o = om_report_object(r, mem);
-	const bool ok = (json_dumpf(o, to, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) == 0 && putc('\n', to) != EOF) || ferror(to);   /* then the caller says why */
-	json_decref(o);
+	const om_status st = om_json_write(s, om_report_object(r, mem), JSON_INDENT(2) | JSON_REAL_PRECISION(6), to);
+
 	om_arena_free(mem);
-	return ok ? OM_OK : om_fail(s, OM_IO, "cannot write the JSON report");
+	return st;
 }

@@ -9,6 +9,10 @@
 /* A JSON string from any bytes. */
 json_t *om_json_text(om_arena *mem, const char *s);
 
+/* Write a document and a newline, with the flags of json_dumpf(), and release the document; NULL is one for which there was no
+ * memory.  An error of the stream is left to the caller, which closes it and says why. */
+om_status om_json_write(om_session *s, json_t *document, size_t flags, FILE *to);
+
 /* Formulas of the sizes of a plan with ranges; NULL if none were looked for. */
 json_t *om_json_formulas(const om_report *r, om_arena *mem);
 

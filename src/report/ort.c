@@ -35,9 +35,6 @@ om_report_ort(const om_report *r, om_session *s, om_arena *mem, const char *dige
 		"config_entries", "session.use_env_allocators", "1", "session.use_device_allocator_for_initializers", "1",
 		"arena_cfg", "max_mem", 0, "arena_extend_strategy", 1,
 		"initial_chunk_size_bytes", (json_int_t)first_chunk(r), "max_dead_bytes_per_chunk", -1);
-	const int rc = j ? json_dumpf(j, to, JSON_INDENT(1)) : -1;
 
-	json_decref(j);
-	putc('\n', to);
-	return rc == 0 ? OM_OK : om_fail(s, OM_IO, "cannot write the JSON");
+	return om_json_write(s, j, JSON_INDENT(1), to);
 }

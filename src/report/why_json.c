@@ -248,8 +248,7 @@ om_why_json(const om_report *r, const om_value *v, om_session *s, FILE *to)
 		set_value(o, r, v, mem);
 	else
 		set_sizes(o, r, mem);
-	const bool ok = json_dumpf(o, to, JSON_INDENT(2)) == 0 && putc('\n', to) != EOF;
-	json_decref(o);
+	const om_status st = om_json_write(s, o, JSON_INDENT(2), to);
 	om_arena_free(mem);
-	return ok ? OM_OK : om_fail(s, OM_IO, "cannot write the JSON");
+	return st;
 }
