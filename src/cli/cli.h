@@ -286,6 +286,18 @@ typedef om_status om_writer(om_cli *c, FILE *to, const void *arg);
  * given as first argument is refused. */
 om_status om_cli_write(om_cli *c, const char *path, om_writer *write, const void *arg);
 
+/* A form of output, in the file that the option names. */
+typedef struct om_form {
+	const char *option;      /* NULL ends a list */
+	om_writer *write;
+} om_form;
+
+/* Write the forms that are asked for.  Is standard output one of the files? */
+om_status om_cli_write_forms(om_cli *c, const om_form *form, const void *arg, bool *taken);
+
+/* The pictures of an om_report. */
+om_writer om_cli_write_svg, om_cli_write_ascii;
+
 /* Refuse, before the work starts, outputs that cannot be written: those of options and the argument that are
  * marked as outputs. */
 om_status om_cli_check_outputs(om_cli *c);

@@ -150,23 +150,17 @@ write_json(om_cli *c, FILE *to, const void *d)
 	return om_diff_json(d, c->session, to);
 }
 
-static const struct { const char *option; om_writer *write; } forms[] = {
-	{"json", write_json}, {"markdown", write_markdown},
-};
+static const om_form forms[] = {{"json", write_json}, {"markdown", write_markdown}, {0}};
 
 static om_status
 write_all(om_cli *c, const om_diff *d)
 {
-	bool taken = false;
+	bool taken;
 
-	for (size_t k = 0; k < sizeof forms / sizeof forms[0]; k++) {
-		const char *path = om_cli_option(c, forms[k].option);
-		if (!path)
-			continue;
-		taken = taken || strcmp(path, "-") == 0;
-		OM_TRY(om_cli_own_path(c, c->arg[1], path));
-		OM_TRY(om_cli_write(c, path, forms[k].write, d));
-	}
+	for (const om_form *form = forms; form->option; form++)
+		if (om_cli_has(c, form->option))
+			OM_TRY(om_cli_own_path(c, c->arg[1], om_cli_option(c, form->option)));
+	OM_TRY(om_cli_write_forms(c, forms, d, &taken));
 	return taken ? OM_OK : om_cli_write(c, "-", write_text, d);
 }
 

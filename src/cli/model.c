@@ -473,6 +473,20 @@ om_cli_write(om_cli *c, const char *path, om_writer *write, const void *arg)
 }
 
 om_status
+om_cli_write_forms(om_cli *c, const om_form *form, const void *arg, bool *taken)
+{
+	*taken = false;
+	for (; form->option; form++) {
+		const char *path = om_cli_option(c, form->option);
+		if (!path)
+			continue;
+		*taken = *taken || strcmp(path, "-") == 0;
+		OM_TRY(om_cli_write(c, path, form->write, arg));
+	}
+	return OM_OK;
+}
+
+om_status
 om_cli_failed(om_cli *c, om_status st)
 {
 	printf("FAILED %s\n", om_message(c->session));

@@ -280,23 +280,6 @@ names_of(om_cli *c, const struct packing *p)
 }
 
 static om_status
-write_svg(om_cli *c, FILE *to, const void *r)
-{
-	(void)c;
-	om_report_svg(r, to);
-	return OM_OK;
-}
-
-static om_status
-write_ascii(om_cli *c, FILE *to, const void *r)
-{
-	(void)c;
-	putc('\n', to);
-	om_report_ascii(r, to);
-	return OM_OK;
-}
-
-static om_status
 draw(om_cli *c, const struct packing *p)
 {
 	const char *svg = om_cli_option(c, "svg");
@@ -308,8 +291,8 @@ draw(om_cli *c, const struct packing *p)
 	om_report *r = om_report_of_packing(&p->file.problem, names_of(c, p), p->file.table.path, c->mem);
 	r->fault = p->fault;
 	if (svg)
-		OM_TRY(om_cli_write(c, svg, write_svg, r));
-	return om_cli_has(c, "ascii") ? om_cli_write(c, "-", write_ascii, r) : OM_OK;
+		OM_TRY(om_cli_write(c, svg, om_cli_write_svg, r));
+	return om_cli_has(c, "ascii") ? om_cli_write(c, "-", om_cli_write_ascii, r) : OM_OK;
 }
 
 /* ---- Packing, or checking. ---- */

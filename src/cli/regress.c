@@ -172,16 +172,11 @@ try_models(struct regress *r)
 static om_status
 write_files(struct regress *r)
 {
-	static const struct { const char *option; om_writer *write; } forms[] = {
-		{"tap", om_tap_write}, {"junit", om_junit_write}, {"json", om_results_json},
-	};
+	static const om_form forms[] = {{"tap", om_tap_write}, {"junit", om_junit_write}, {"json", om_results_json}, {0}};
 	const om_results results = {&r->suite, r->o};
+	bool taken;
 
-	for (size_t k = 0; k < sizeof forms / sizeof forms[0]; k++) {
-		const char *path = om_cli_option(r->c, forms[k].option);
-		if (path)
-			OM_TRY(om_cli_write(r->c, path, forms[k].write, &results));
-	}
+	OM_TRY(om_cli_write_forms(r->c, forms, &results, &taken));
 	if (om_cli_has(r->c, "github")) {
 		om_github_annotate(r->c, r->tap ? stdout : stderr, &results);
 		OM_TRY(om_github_summary(r->c, &results));

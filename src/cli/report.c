@@ -28,8 +28,8 @@ write_csv(om_cli *c, FILE *to, const void *r)
 	return OM_OK;
 }
 
-static om_status
-write_svg(om_cli *c, FILE *to, const void *r)
+om_status
+om_cli_write_svg(om_cli *c, FILE *to, const void *r)
 {
 	(void)c;
 	om_report_svg(r, to);
@@ -42,8 +42,8 @@ write_html(om_cli *c, FILE *to, const void *r)
 	return om_report_html(r, c->session, c->mem, to);
 }
 
-static om_status
-write_draw(om_cli *c, FILE *to, const void *r)
+om_status
+om_cli_write_ascii(om_cli *c, FILE *to, const void *r)
 {
 	(void)c;
 	putc('\n', to);
@@ -51,8 +51,8 @@ write_draw(om_cli *c, FILE *to, const void *r)
 	return OM_OK;
 }
 
-static const struct { const char *option; om_writer *write; } forms[] = {
-	{"json", write_json}, {"csv", write_csv}, {"svg", write_svg}, {"html", write_html},
+static const om_form forms[] = {
+	{"json", write_json}, {"csv", write_csv}, {"svg", om_cli_write_svg}, {"html", write_html}, {0}
 };
 
 /* A report without numbers has formulas; what is asked for may require numbers. */
@@ -157,20 +157,14 @@ report_new(om_cli *c, om_report **out)
 static om_status
 write_all(om_cli *c, const om_report *r)
 {
-	bool taken = false;
+	bool taken;
 
-	for (size_t k = 0; k < sizeof forms / sizeof forms[0]; k++) {
-		const char *path = om_cli_option(c, forms[k].option);
-		if (!path)
-			continue;
-		taken = taken || strcmp(path, "-") == 0;
-		OM_TRY(om_cli_write(c, path, forms[k].write, r));
-	}
+	OM_TRY(om_cli_write_forms(c, forms, r, &taken));
 	if (taken)
 		return OM_OK;
 	OM_TRY(om_cli_write(c, "-", write_text, r));
 	c->told = r->fault != NULL;
-	return om_cli_has(c, "ascii") ? om_cli_write(c, "-", write_draw, r) : OM_OK;
+	return om_cli_has(c, "ascii") ? om_cli_write(c, "-", om_cli_write_ascii, r) : OM_OK;
 }
 
 static om_status
