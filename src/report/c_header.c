@@ -17,9 +17,8 @@ struct header {
 	const char *lower, *upper;   /* the prefix of all names */
 };
 
-/* `text` as part of an identifier, in capitals or unchanged. */
-static const char *
-part_of_name(om_arena *mem, const char *text, bool capitals)
+const char *
+om_c_name(om_arena *mem, const char *text, bool capitals)
 {
 	char *out = om_strdup(mem, text);
 
@@ -65,7 +64,7 @@ write_arenas(const struct header *h)
 	for (uint32_t k = 0; k < plan->narena; k++) {
 		const om_plan_arena *a = &plan->arena[k];
 		const char *name = plan->narena == 1 ? "ARENA"
-			: unique(&taken, h->mem, om_printf(h->mem, "ARENA_%s", part_of_name(h->mem, a->name, true)));
+			: unique(&taken, h->mem, om_printf(h->mem, "ARENA_%s", om_c_name(h->mem, a->name, true)));
 		if (plan->narena > 1)
 			fprintf(h->to, "#define %s_%s %" PRIu32 "\n", h->upper, name, k);
 		fprintf(h->to, "#define %s_%s_BYTES UINT64_C(%" PRIu64 ")\n#define %s_%s_ALIGN UINT64_C(%" PRIu64 ")\n", h->upper,
@@ -85,7 +84,7 @@ write_offsets(const struct header *h)
 		const om_box *x = &h->r->box[k];
 		if (x->is_later)
 			continue;
-		const char *name = unique(&taken, h->mem, part_of_name(h->mem, x->name, false));
+		const char *name = unique(&taken, h->mem, om_c_name(h->mem, x->name, false));
 		fprintf(h->to, "#define %s_OFFSET_%s UINT64_C(%" PRIu64 ")\n#define %s_BYTES_%s UINT64_C(%" PRIu64 ")\n", h->upper,
 			name, x->offset, h->upper, name, x->bytes);
 		if (x->value)
@@ -154,7 +153,7 @@ stem_of(om_arena *mem, const char *path)
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	const size_t n = strcspn(name, ".");
 
-	name = part_of_name(mem, om_strndup(mem, name, n), false);
+	name = om_c_name(mem, om_strndup(mem, name, n), false);
 	return *name && !isdigit((unsigned char)*name) ? name : om_printf(mem, "plan%s%s", *name ? "_" : "", name);
 }
 
@@ -163,7 +162,7 @@ om_report_c_header(const om_report *r, om_arena *mem, const char *path, const ch
 {
 	struct header h = {r, mem, to, stem_of(mem, path), NULL};
 
-	h.upper = part_of_name(mem, h.lower, true);
+	h.upper = om_c_name(mem, h.lower, true);
 	fprintf(to, "/* Memory plan, made by %s.  Do not edit.\n * model: ", PACKAGE_STRING);
 	for (const char *at = om_clean_text(mem, r->model); *at; at++)
 		putc(*at == '*' || *at == '/' ? '_' : *at, to);

@@ -252,10 +252,8 @@ struct macros {
 static const char *
 identifier(om_arena *mem, const char *text, uint32_t k)
 {
-	char *out = om_strdup(mem, text);
+	const char *out = om_c_name(mem, text, false);
 
-	for (char *at = out; *at; at++)
-		*at = isalnum((unsigned char)*at) && (unsigned char)*at < 128 ? *at : '_';
 	return *out && !isdigit((unsigned char)*out) ? out : om_printf(mem, "n%" PRIu32, k);
 }
 

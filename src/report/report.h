@@ -173,6 +173,9 @@ om_status om_report_tflm(const om_report *r, om_session *s, om_arena *mem, FILE 
 om_status om_report_tflm_names(const om_report *r, om_session *s, om_arena *mem, const char *path, FILE *to);
 om_status om_report_ort(const om_report *r, om_session *s, om_arena *mem, const char *digest, FILE *to);
 
+/* `text` as part of an identifier of C, in capitals or unchanged. */
+const char *om_c_name(om_arena *mem, const char *text, bool capitals);
+
 /* The `most` largest values of a plan with formulas, with the formulas of their sizes. */
 void om_report_largest(const om_report *r, om_arena *mem, uint32_t most, FILE *to);
 /* Formulas of the sizes of a plan with ranges; nothing if none were looked for. */
