@@ -4,7 +4,6 @@
 #include <inttypes.h>
 
 #include "cli/cli.h"
-#include "onnxmem/opdef.h"
 #include "report/report.h"
 
 static om_status
@@ -13,17 +12,6 @@ check(om_cli *c)
 	OM_TRY(om_cli_stored(c, c->arg[0], om_cli_option(c, "sidecar")));
 	OM_TRY(om_plan_verify(c->session, c->prog, c->prog->plan));
 	return om_cli_check_sizes(c, om_cli_option(c, "sidecar"));
-}
-
-/* The plan is valid under these assumptions, which it states itself. */
-static void
-tell_rules(om_cli *c)
-{
-	const char *text;
-	uint32_t nop;
-
-	for (size_t k = 0; (text = om_prog_op_rule_text(c->prog, k, &nop)); k++)
-		printf("assumed: %s, for %" PRIu32 " op%s\n", om_clean_text(c->mem, text), nop, nop == 1 ? "" : "s");
 }
 
 static om_status
@@ -39,7 +27,7 @@ run(om_cli *c)
 		printf("%s on %s: %" PRIu64 " bytes, lower bound %" PRIu64 ", aligned to %" PRIu64 "\n",
 			a->name, a->device, a->bytes, a->lower_bound, a->align);
 	}
-	tell_rules(c);
+	om_report_op_rules(c->prog, c->mem, stdout);   /* the plan is valid under these assumptions, which it states itself */
 	printf("PASSED %" PRIu32 " placements, %" PRIu32 " aliases", plan->nplace - plan->nunplanned, plan->nalias);
 	if (plan->nunplanned)
 		printf(", %" PRIu32 " value%s outside of the plan", plan->nunplanned, plan->nunplanned == 1 ? "" : "s");

@@ -157,6 +157,8 @@ om_report *om_report_of_packing(const om_problem *o, const char *const *name, co
 om_status om_report_check(om_session *s, const om_prog *p);
 
 void om_report_text(const om_report *r, FILE *to);   /* human-readable */
+/* What operators without a definition were taken for, a line each. */
+void om_report_op_rules(const om_prog *p, om_arena *mem, FILE *to);
 om_status om_report_json(const om_report *r, om_session *s, FILE *to);
 void om_report_csv(const om_report *r, FILE *to);    /* a packing problem and its solution */
 void om_report_svg(const om_report *r, FILE *to);    /* x is the step, y the address */

@@ -122,9 +122,8 @@ inputs(const om_prog *p, FILE *to, om_arena *mem)
 	fputs(n ? "\n" : "none\n", to);
 }
 
-/* What operators without a definition were taken for. */
-static void
-op_rules(const om_prog *p, FILE *to, om_arena *mem)
+void
+om_report_op_rules(const om_prog *p, om_arena *mem, FILE *to)
 {
 	const char *text;
 	uint32_t nop;
@@ -416,7 +415,7 @@ om_report_text(const om_report *r, FILE *to)
 		strcmp(r->model, "-") == 0 ? "standard input" : om_clean_text(mem, r->model), r->ops, r->ops == 1 ? "" : "s", r->values,
 		r->values == 1 ? "" : "s", r->nbuffer, r->nbuffer == 1 ? "" : "s");
 	inputs(p, to, mem);
-	op_rules(p, to, mem);
+	om_report_op_rules(p, mem, to);
 	fputs("\n", to);
 	sizes(r, to, mem);
 	om_report_formulas(r, mem, to);
