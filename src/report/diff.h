@@ -64,9 +64,6 @@ typedef struct om_diff {
 om_status om_diff_new(om_session *s, const json_t *old, const char *old_path, const json_t *now, const char *now_path,
 	om_arena *mem, om_diff **out);
 
-/* By how many bytes a size differs, as text with a sign. */
-const char *om_change_text(uint64_t before, uint64_t after, char out[24]);
-
 void om_diff_text(const om_diff *d, om_arena *mem, FILE *to);
 void om_diff_markdown(const om_diff *d, om_arena *mem, FILE *to);
 om_status om_diff_json(const om_diff *d, om_session *s, FILE *to);

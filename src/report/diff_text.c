@@ -15,8 +15,9 @@ static const struct { const char *key, *text; } sizes[OM_SIZES] = {
 	[OM_SIZE_IO] = {"io_bytes", "inputs and outputs"}, [OM_SIZE_TOTAL] = {"total_bytes", "total"},
 };
 
-const char *
-om_change_text(uint64_t before, uint64_t after, char out[24])
+/* By how many bytes a size differs, with a sign. */
+static const char *
+change_text(uint64_t before, uint64_t after, char out[24])
 {
 	if (before == after)
 		snprintf(out, 24, "0");
@@ -99,7 +100,7 @@ unused_text(const om_diff *d, om_arena *mem)
 	if (before == 0 && after == 0)
 		return " and of the arena, which is as large as its peak";
 	return om_printf(mem, "; the arena has %" PRIu64 " bytes above its peak, and had %" PRIu64 ": %s", after, before,
-		om_change_text(before, after, change));
+		change_text(before, after, change));
 }
 
 static const char *
@@ -146,10 +147,10 @@ text_row(const om_diff *d, om_arena *mem, FILE *to, const om_change *c)
 
 	name = d->width > BEFORE + LEAST ? om_text_shorter(mem, name, d->width - BEFORE) : name;
 	if (c->was && c->now)
-		fprintf(to, "  %16s %14" PRIu64 " %14" PRIu64 "  %s\n", om_change_text(c->before, c->after, change), c->before,
+		fprintf(to, "  %16s %14" PRIu64 " %14" PRIu64 "  %s\n", change_text(c->before, c->after, change), c->before,
 			c->after, name);
 	else
-		fprintf(to, "  %16s %14s %14s  %s\n", om_change_text(c->before, c->after, change),
+		fprintf(to, "  %16s %14s %14s  %s\n", change_text(c->before, c->after, change),
 			c->was ? om_printf(mem, "%" PRIu64, c->before) : "-", c->now ? om_printf(mem, "%" PRIu64, c->after) : "-", name);
 }
 
@@ -173,7 +174,7 @@ text_rows(const om_diff *d, om_arena *mem, FILE *to, const om_changes *c)
 		}
 	if (c->n > same + shown)
 		fprintf(to, "  %16s %14" PRIu64 " %14" PRIu64 "  %zu more, which --json lists\n",
-			om_change_text(before, after, change), before, after, c->n - same - shown);
+			change_text(before, after, change), before, after, c->n - same - shown);
 	if (same)
 		fprintf(to, "  %16s %14s %14s  %zu with the same bytes\n", "0", "", "", same);
 }
@@ -187,7 +188,7 @@ text_peak(const om_diff *d, om_arena *mem, FILE *to)
 	fprintf(to, "\nlive at the peak, %s:\n", peaks_text(d, mem));
 	text_rows(d, mem, to, &d->peak);
 	fprintf(to, "  %16s %14" PRIu64 " %14" PRIu64 "  the sum, that of the peak%s\n",
-		om_change_text(x[OM_SIZE_PEAK], y[OM_SIZE_PEAK], change), x[OM_SIZE_PEAK], y[OM_SIZE_PEAK], unused_text(d, mem));
+		change_text(x[OM_SIZE_PEAK], y[OM_SIZE_PEAK], change), x[OM_SIZE_PEAK], y[OM_SIZE_PEAK], unused_text(d, mem));
 }
 
 static void
@@ -226,7 +227,7 @@ om_diff_text(const om_diff *d, om_arena *mem, FILE *to)
 	fprintf(to, "\n  %-20s %14s %14s %16s\n", "", "before", "now", "change");
 	for (size_t k = 0; k < OM_SIZES; k++)
 		fprintf(to, "  %-20s %14" PRIu64 " %14" PRIu64 " %16s%s%s\n", sizes[k].text, x[k], y[k],
-			om_change_text(x[k], y[k], change), *percent_text(x[k], y[k], percent) ? "  " : "", percent);
+			change_text(x[k], y[k], change), *percent_text(x[k], y[k], percent) ? "  " : "", percent);
 	text_peak(d, mem, to);
 	text_tensors(d, mem, to);
 	fprintf(to, "\norder of the ops: %s\n", order_text(d, mem));
@@ -262,7 +263,7 @@ markdown_rows(om_arena *mem, FILE *to, const om_changes *c)
 			more++;
 			continue;
 		}
-		fprintf(to, "| %s | %s | %s | %s | %s |\n", om_change_text(x->before, x->after, change),
+		fprintf(to, "| %s | %s | %s | %s | %s |\n", change_text(x->before, x->after, change),
 			x->was ? om_printf(mem, "%" PRIu64, x->before) : "", x->now ? om_printf(mem, "%" PRIu64, x->after) : "",
 			cell(mem, name_text(x, mem)), cell(mem, kind_text(x, mem)));
 		shown++;
@@ -283,7 +284,7 @@ om_diff_markdown(const om_diff *d, om_arena *mem, FILE *to)
 	fputs("| | before | now | change | |\n|---|--:|--:|--:|--:|\n", to);
 	for (size_t k = 0; k < OM_SIZES; k++)
 		fprintf(to, "| %s | %" PRIu64 " | %" PRIu64 " | %s | %s |\n", sizes[k].text, x[k], y[k],
-			om_change_text(x[k], y[k], change), percent_text(x[k], y[k], percent));
+			change_text(x[k], y[k], change), percent_text(x[k], y[k], percent));
 	fprintf(to, "\nLive at the peak, %s:\n\n", cell(mem, peaks_text(d, mem)));
 	markdown_rows(mem, to, &d->peak);
 	for (size_t k = 0; k < LISTS; k++) {
