@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -130,18 +131,11 @@ def _sizes(found: s.Plan) -> Iterator[dict[str, int]]:
     most, every = MOST_SIZES, [range(one.low, one.high + 1) for one in ranges]
     if not ranges:
         return
-    while _product([min(len(one), most) for one in every]) > MOST_SIZES and most > 2:
+    while math.prod(min(len(one), most) for one in every) > MOST_SIZES and most > 2:
         most = max(2, most * 3 // 4)
     some = [list(one) if len(one) <= most else [one[(len(one) - 1) * k // (most - 1)] for k in range(most)] for one in every]
     for sizes in itertools.product(*some):
         yield {text(one.symbol): n for one, n in zip(ranges, sizes)}
-
-
-def _product(numbers: list[int]) -> int:
-    product = 1
-    for one in numbers:
-        product *= one
-    return product
 
 
 def _verify_sizes(program: Program, of: Any, sidecar: bytes | None, sizes: dict[str, int]) -> None:
