@@ -2,6 +2,7 @@
 #ifndef OM_PLAN_REPORT_H
 #define OM_PLAN_REPORT_H
 
+#include "onnxmem/assignment.h"
 #include "onnxmem/plan.h"
 
 #ifdef __cplusplus
@@ -22,6 +23,11 @@ typedef enum om_report_form {
  * model in the report, a path or not.  The time of planning and the counters of passes are not known, and missing.
  * OM_USAGE if the program has no plan, or the form is unknown; `*text` is NULL on failure. */
 OM_API om_status om_plan_report(om_session *s, om_prog *p, const char *name, om_report_form form, char **text);
+
+/* The steps in which each value of the plan is live, by value id, from the first to the last, as reports number them: those
+ * of a run, in which ops that are folded have none.  `life` has room for all p->plan->nplace.  OM_USAGE if the program
+ * has no plan. */
+OM_API om_status om_plan_report_steps(om_session *s, om_prog *p, om_steps *life);
 
 #ifdef __cplusplus
 }

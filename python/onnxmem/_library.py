@@ -74,6 +74,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "om_plan_limits": (_status, (c_void_p, _prog, POINTER(s.Plan), c_uint64, c_uint64)),
     "om_plan_arena_status": (c_char_p, (POINTER(s.PlanArena),)),
     "om_plan_report": (_status, (c_void_p, _prog, c_char_p, c_int, POINTER(c_void_p))),
+    "om_plan_report_steps": (_status, (c_void_p, _prog, POINTER(s.Steps))),
     "om_value_bytes": (c_uint64, (POINTER(s.Value),)),
     # executor.h
     "om_exec_new": (_status, (c_void_p, _prog, POINTER(s.Plan), POINTER(s.ExecOptions), POINTER(c_void_p))),

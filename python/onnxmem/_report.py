@@ -26,7 +26,7 @@ class Tensor:
     arena: str                          #: Name of the arena; empty elsewhere.
     offset: int                         #: Bytes from the start of the arena.
     bytes: int                          #: Size of its placement or, elsewhere, of its elements; 0: not known.
-    first: int                          #: First step of its life.
+    first: int                          #: First step of its life, of those of a run.
     last: int                           #: Last step, inclusive.
     alias: str                          #: How it shares memory: ``view``, ``inplace``, ``io``, ``subbuffer``; empty: it does not.
     source: str                         #: The tensor that it shares the memory of.
@@ -143,7 +143,7 @@ class Report:
     def tensors(self) -> list[Tensor]:
         """All values that take part in a run, in order of their numbers."""
         if self._tensors is None:
-            self._tensors = _tensors_of(self._planned.contents)
+            self._tensors = _tensors_of(self._program, self._planned)
         return self._tensors
 
     def columns(self) -> dict[str, "np.ndarray[Any, Any]"]:
@@ -188,10 +188,13 @@ class Report:
         return self._program.report(self._planned, s.REPORT_CSV)
 
 
-def _tensors_of(program: s.Prog) -> list[Tensor]:
+def _tensors_of(model: Program, planned: Any) -> list[Tensor]:
     from ._context import dims_of
     from ._library import lib
+    program = planned.contents
     plan = program.plan.contents
+    life = (s.Steps * max(plan.nplace, 1))()
+    model.context.check(lib.om_plan_report_steps(model.context.handle, planned, life))
     aliases = {plan.alias[k].value: plan.alias[k] for k in range(plan.nalias)}
     arenas = [text(plan.arena[k].name) for k in range(plan.narena)]
     values, found = program.values, []
@@ -206,7 +209,7 @@ def _tensors_of(program: s.Prog) -> list[Tensor]:
             text(value.name), text(value.block.contents.path) if value.block else "", s.DTYPES[value.type.elem],
             dims_of(value.shape), s.LOCATIONS[place.where], arenas[place.arena] if in_arena else "",
             place.offset if in_arena else 0, place.bytes if in_arena else lib.om_value_bytes(values[k]),
-            place.live.first, place.live.last, s.ALIASES[alias.kind] if alias else "",
+            life[k].first, life[k].last, s.ALIASES[alias.kind] if alias else "",
             text(values[alias.source].contents.name) if alias else ""))
     return found
 

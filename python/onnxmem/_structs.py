@@ -92,6 +92,10 @@ class DimRange(c.Structure):
     _fields_ = [("symbol", c.c_char_p), ("low", c.c_int64), ("high", c.c_int64)]
 
 
+class Steps(c.Structure):
+    _fields_ = [("first", c.c_uint32), ("last", c.c_uint32)]
+
+
 class LiveInterval(c.Structure):
     _fields_ = [("first", c.c_uint32), ("last", c.c_uint32), ("range", c.c_void_p), ("nrange", c.c_uint32)]
 
@@ -233,7 +237,8 @@ PREFIXES = (Op, Value, Block, Prog, Pass, Run)
 # C names of all structs.
 STRUCTS: dict[str, type[c.Structure]] = {
     "om_string": String, "om_shape": Shape, "om_tensor": Tensor, "om_container": Container, "om_type": Type, "om_op": Op,
-    "om_value": Value, "om_block": Block, "om_plan_arena": PlanArena, "om_dim_range": DimRange, "om_live_interval": LiveInterval,
+    "om_value": Value, "om_block": Block, "om_plan_arena": PlanArena, "om_dim_range": DimRange, "om_steps": Steps,
+    "om_live_interval": LiveInterval,
     "om_placement": Placement, "om_alias": Alias, "om_unplanned": Unplanned, "om_plan": Plan, "om_prog": Prog,
     "om_arena_spec": ArenaSpec, "om_io_rule": IoRule, "om_plan_request": PlanRequest, "om_pass_flag": PassFlag,
     "om_pass_counter": PassCounter, "om_pass": Pass, "om_run": Run, "om_flag_set": FlagSet, "om_exec_options": ExecOptions,

@@ -102,6 +102,18 @@ def test_tensors_and_columns(models: pathlib.Path) -> None:
                 assert a.offset + a.bytes <= b.offset or b.offset + b.bytes <= a.offset
 
 
+def test_steps_are_those_of_a_run() -> None:
+    matrix = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [4, 4])
+    nodes = [("Neg", "w", "k"), ("Mul", "x k", "a"), ("MatMul", "a a", "b"), ("MatMul", "b a", "y")]
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node(op, inputs.split(), [output]) for op, inputs, output in nodes], "folded", [matrix],
+        [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [4, 4])],
+        [onnx.helper.make_tensor("w", onnx.TensorProto.FLOAT, [1], [2.0])])
+    report = onnxmem.report(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8))
+    placed = {one.name: (one.first, one.last) for one in report.tensors if one.where == "arena"}
+    assert placed == {one["name"]: (one["first"], one["last"]) for one in report.json()["tensors"]} == {"a": (0, 2), "b": (1, 2)}
+
+
 def test_peaks(models: pathlib.Path) -> None:
     whole, = onnxmem.report(models / "trained.onnx").peaks
     assert whole.bytes == sum(one.bytes for one in whole.live) == 6144

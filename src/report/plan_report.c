@@ -69,6 +69,12 @@ write_report(om_session *s, FILE *to, void *arg)
 	return st;
 }
 
+static om_status
+check_plan(om_session *s, const om_prog *p)
+{
+	return p->plan && (p->has & OM_HAS_PLAN) ? OM_OK : om_fail(s, OM_USAGE, "a report requires a program with a plan");
+}
+
 om_status
 om_plan_report(om_session *s, om_prog *p, const char *name, om_report_form form, char **text)
 {
@@ -78,8 +84,22 @@ om_plan_report(om_session *s, om_prog *p, const char *name, om_report_form form,
 	*text = NULL;
 	if ((size_t)form >= sizeof writers / sizeof writers[0])
 		return om_fail(s, OM_USAGE, "there is no form of reports with the number %d", (int)form);
-	if (!p->plan || !(p->has & OM_HAS_PLAN))
-		return om_fail(s, OM_USAGE, "a report requires a program with a plan");
+	OM_TRY(check_plan(s, p));
 	w.write = writers[form];
 	return om_output_memory(s, "the report", write_report, &w, text, &size);
+}
+
+om_status
+om_plan_report_steps(om_session *s, om_prog *p, om_steps *life)
+{
+	OM_TRY(check_plan(s, p));
+	om_arena *mem = om_arena_new();
+	om_timeline(p);
+	const om_run_steps run = om_run_steps_new(p, mem);
+	for (uint32_t k = 0; k < p->plan->nplace; k++) {
+		const om_live_interval *live = &p->plan->place[k].live;
+		life[k] = om_run_steps_range(&run, (om_steps){live->first, live->last});
+	}
+	om_arena_free(mem);
+	return OM_OK;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/edit.h"
 #include "onnxmem/report.h"
 #include "tests/fixtures.h"
 #include "unit.h"
@@ -57,6 +58,26 @@ a_report_requires_a_plan(void)
 	bench_close(&b);
 }
 
+/* As in reports, folded ops have no steps. */
+static void
+steps_are_those_of_a_run(void)
+{
+	bench b = bench_open();
+	om_steps life[16];
+
+	CU_ASSERT_FATAL(is_ok(b.s, bench_plan(&b, "program \"t\" ir 8 opset 17\n^g(%x: float32[8,8]) {\n%w = const float32[1] {2}\n"
+		"%k = Neg(%w)\n%a = Mul(%x, %k)\n%b = MatMul(%a, %x)\n%c = MatMul(%b, %a)\nret %c\n}\n", "shapes")));
+	CU_ASSERT(is_told(b.s, om_plan_report_steps(b.s, b.p, life), OM_USAGE, "requires a program with a plan"));
+	CU_ASSERT_FATAL(is_ok(b.s, om_host_run(b.h, b.p, "shapes,fold,liveness,pack")));
+	CU_ASSERT_FATAL(b.p->plan->nplace <= 16);
+	CU_ASSERT_FATAL(is_ok(b.s, om_plan_report_steps(b.s, b.p, life)));
+	CU_ASSERT_EQUAL(b.p->plan->place[om_prog_find(b.p, "a")->id].live.first, 1);
+	CU_ASSERT_EQUAL(life[om_prog_find(b.p, "a")->id].first, 0);
+	CU_ASSERT_EQUAL(life[om_prog_find(b.p, "a")->id].last, 2);
+	CU_ASSERT_EQUAL(life[om_prog_find(b.p, "b")->id].first, 1);
+	bench_close(&b);
+}
+
 /* A planned model goes through memory and is the same program with the same plan. */
 static void
 models_are_saved_to_memory(void)
@@ -86,6 +107,7 @@ models_are_saved_to_memory(void)
 static CU_TestInfo report_tests[] = {
 	{"every form of a report is written to memory", every_form_is_written},
 	{"a report requires a plan and a known form", a_report_requires_a_plan},
+	{"steps of values are those of a run", steps_are_those_of_a_run},
 	{"a planned model is saved to memory", models_are_saved_to_memory},
 	CU_TEST_INFO_NULL,
 };
