@@ -5,9 +5,9 @@
 #include <config.h>
 
 #include "ir/clone.h"
-#include "ir/edit.h"
 #include "ir/query.h"
 #include "onnxmem/pass.h"
+#include "opdef/rewrite_internal.h"
 
 /* The branch that is taken; NULL: it is not known, or `op` is no If. */
 static const om_block *
@@ -36,44 +36,20 @@ fresh_prefix(const om_prog *p, const om_op *op, om_arena *mem)
 	return prefix;
 }
 
-/* The output `v` of the If is the result `inner` of the branch: of the op that computes it there, or of an Identity. */
-static void
-hand_through(om_prog *p, om_op *op, const om_clone *c, om_value *v, om_value *inner)
-{
-	om_op *id = om_op_new(p, "", "Identity", 0, 1, 1);
-
-	om_op_set_in(id, 0, c->value[inner->id] ? c->value[inner->id] : inner);
-	om_op_set_out(id, 0, v);
-	om_op_insert(op, id);
-}
-
 static om_status
 replace(om_run *r, om_prog *p, om_op *op, const om_block *body)
 {
 	om_clone c = om_clone_new(r->session, p, p, r->scratch, fresh_prefix(p, op, r->scratch));
-	om_value **through = OM_NEWN(r->scratch, om_value *, op->nout);
+	om_value **through = om_clone_take_outputs(&c, op, body);
 
-	for (uint32_t k = 0; k < op->nout && k < body->nresult; k++) {
-		om_value *v = op->out[k], *inner = body->result[k];
-		op->out[k] = NULL;
-		if (!v)
-			continue;
-		v->def = NULL;
-		if (inner->def && inner->block == body && !c.value[inner->id])
-			c.value[inner->id] = v;
-		else
-			through[k] = v;
-	}
 	for (const om_op *o = body->first; o; o = o->next) {
 		om_op *copy;
 		OM_TRY(om_op_clone(&c, o, op->block, op, &copy));
 	}
 	for (uint32_t k = 0; k < op->nout; k++)
 		if (through[k])
-			hand_through(p, op, &c, through[k], body->result[k]);
-	om_op_remove(op);
-	for (uint32_t k = 0; k < op->nbody; k++)
-		om_block_remove(op->body[k]);
+			om_clone_through(&c, om_clone_mapped(&c, body->result[k]), through[k], op);
+	om_op_delete(op);
 	om_count(r, "branches", 1);
 	return OM_OK;
 }

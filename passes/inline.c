@@ -9,11 +9,11 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-#include "ir/edit.h"
 #include "grad/grad_builder.h"
 #include "ir/clone.h"
 #include "opdef/op_context.h"
 #include "opdef/op_rule.h"
+#include "opdef/rewrite_internal.h"
 #include "onnxmem/builder.h"
 #include "onnxmem/autodiff.h"
 #include "onnxmem/pass.h"
@@ -87,27 +87,6 @@ enter(struct inliner *in, const om_op *op)
 	return OM_OK;
 }
 
-/* The outputs of the call become outputs of copies: of the op that defines them in the body, or of an
- * Identity.  Returns those that require an Identity. */
-static om_value **
-take_outputs(om_op *op, om_clone *c)
-{
-	om_value **through = OM_NEWN(c->mem, om_value *, op->nout + 1);
-
-	for (uint32_t k = 0; k < op->nout; k++) {
-		om_value *v = op->out[k], *inner = op->call->body->result[k];
-		if (!v)
-			continue;
-		op->out[k] = NULL;
-		v->def = NULL;
-		if (inner->def && inner->block == op->call->body && !c->value[inner->id])
-			c->value[inner->id] = v;
-		else
-			through[k] = v;
-	}
-	return through;
-}
-
 static om_status
 hand_through(struct inliner *in, om_op *op, om_clone *c, om_value *v, const om_value *inner)
 {
@@ -116,10 +95,7 @@ hand_through(struct inliner *in, om_op *op, om_clone *c, om_value *v, const om_v
 	if (!source)
 		return om_fail(in->r->session, OM_INVALID, "%s: function %s computes it from an input that the call omits",
 			v->name, op->call->name);
-	om_op *id = om_op_new(in->p, "", "Identity", 0, 1, 1);
-	om_op_set_in(id, 0, source);
-	om_op_set_out(id, 0, v);
-	om_op_insert(op, id);
+	om_clone_through(c, source, v, op);
 	return OM_OK;
 }
 
@@ -168,11 +144,9 @@ inline_call(struct inliner *in, om_op *op)
 	c.arg = &call;
 	for (uint32_t k = 0; k < op->nin; k++)
 		c.value[fn->body->param[k]->id] = op->in[k];
-	OM_TRY(copy_body(in, op, &c, take_outputs(op, &c)));
+	OM_TRY(copy_body(in, op, &c, om_clone_take_outputs(&c, op, fn->body)));
 	in->depth--;
-	om_op_remove(op);
-	for (uint32_t k = 0; k < op->nbody; k++)
-		om_block_remove(op->body[k]);
+	om_op_delete(op);
 	om_count(in->r, "calls", 1);
 	return OM_OK;
 }

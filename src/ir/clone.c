@@ -44,10 +44,8 @@ om_clone_value(om_clone *c, const om_value *v, om_block *b)
 	return copy;
 }
 
-/* The counterpart of `v`.  A constant of a body is cloned on first use; without a counterpart, a value
- * defined outside the cloned ops maps to itself within one program. */
-static om_value *
-mapped(om_clone *c, om_value *v)
+om_value *
+om_clone_mapped(om_clone *c, om_value *v)
 {
 	if (!v || v->block->prog != c->from || v->id >= c->nvalue)
 		return v;
@@ -69,7 +67,7 @@ clone_body(om_clone *c, const om_block *from, om_block *to)
 		OM_TRY(om_op_clone(c, op, to, NULL, &copy));
 	}
 	for (uint32_t k = 0; k < from->nresult; k++)
-		om_block_add_result(to, mapped(c, from->result[k]));
+		om_block_add_result(to, om_clone_mapped(c, from->result[k]));
 	return OM_OK;
 }
 
@@ -128,7 +126,7 @@ om_op_clone(om_clone *c, const om_op *op, om_block *b, om_op *before, om_op **ou
 	if (*op->name)
 		copy->name = om_printf(c->p->mem, "%s%s", c->prefix, op->name);
 	for (uint32_t k = 0; k < op->nin; k++)
-		om_op_set_in(copy, k, mapped(c, op->in[k]));
+		om_op_set_in(copy, k, om_clone_mapped(c, op->in[k]));
 	if (before)
 		om_op_insert(before, copy);
 	else
@@ -141,4 +139,33 @@ om_op_clone(om_clone *c, const om_op *op, om_block *b, om_op *before, om_op **ou
 	for (uint32_t k = 0; k < op->nattr; k++)
 		OM_TRY(clone_attr(c, copy, &op->attr[k]));
 	return OM_OK;
+}
+
+om_value **
+om_clone_take_outputs(om_clone *c, om_op *op, const om_block *body)
+{
+	om_value **through = OM_NEWN(c->mem, om_value *, op->nout);
+
+	for (uint32_t k = 0; k < op->nout; k++) {
+		om_value *v = op->out[k], *inner = body->result[k];
+		if (!v)
+			continue;
+		op->out[k] = NULL;
+		v->def = NULL;
+		if (inner->def && inner->block == body && !c->value[inner->id])
+			c->value[inner->id] = v;
+		else
+			through[k] = v;
+	}
+	return through;
+}
+
+void
+om_clone_through(om_clone *c, om_value *source, om_value *v, om_op *op)
+{
+	om_op *id = om_op_new(c->p, "", "Identity", 0, 1, 1);
+
+	om_op_set_in(id, 0, source);
+	om_op_set_out(id, 0, v);
+	om_op_insert(op, id);
 }

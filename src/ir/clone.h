@@ -29,7 +29,19 @@ om_clone om_clone_new(om_session *s, om_prog *to, const om_prog *from, om_arena 
 /* Copy `v` into block `b` and make the copy its counterpart. */
 om_value *om_clone_value(om_clone *c, const om_value *v, om_block *b);
 
+/* The counterpart of `v`.  A constant of a block that has a copy is cloned on first use; without a counterpart, a value
+ * defined outside the cloned ops maps to itself within one program, and to NULL from another one. */
+om_value *om_clone_mapped(om_clone *c, om_value *v);
+
 /* Copy `op` to the end of block `b`, or right before `before`. */
 om_status om_op_clone(om_clone *c, const om_op *op, om_block *b, om_op *before, om_op **out);
+
+/* Before the ops of `body`, a block of `from`, are cloned in the place of `op`: its outputs become those of the clones that
+ * compute the results of `body`.  Returns, by output, those that no op of `body` computes, or whose result is another
+ * output already, which om_clone_through() computes; the others are NULL. */
+om_value **om_clone_take_outputs(om_clone *c, om_op *op, const om_block *body);
+
+/* Compute `v` from `source`, by an Identity before `op`. */
+void om_clone_through(om_clone *c, om_value *source, om_value *v, om_op *op);
 
 #endif
