@@ -42,6 +42,7 @@ replace(om_run *r, om_prog *p, om_op *op, const om_block *body)
 	om_clone c = om_clone_new(r->session, p, p, r->scratch, fresh_prefix(p, op, r->scratch));
 	om_value **through = om_clone_take_outputs(&c, op, body);
 
+	c.block[body->id] = op->block;   /* that of its constants */
 	for (const om_op *o = body->first; o; o = o->next) {
 		om_op *copy;
 		OM_TRY(om_op_clone(&c, o, op->block, op, &copy));
