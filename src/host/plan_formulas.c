@@ -30,6 +30,7 @@ struct sampling {
 	uint32_t nvalue;
 	int64_t (*y)[OM_FORMULA_TERMS]; /* by value, and at the end those outside of arenas */
 	om_polynomial *poly;     /* the same */
+	bool is_outside_known;   /* what is outside of arenas has its polynomial so far */
 	const char *why;         /* there are none; NULL: not known */
 	uint64_t checked;
 };
@@ -193,12 +194,14 @@ no_polynomial(const struct sampling *w, uint32_t value)
 	return om_printf(w->mem, "the size of %s is no polynomial of %s", w->p->values[value]->name, symbols);
 }
 
+/* Without a polynomial of what is outside, there are formulas of the arenas alone. */
 static void
 fit(struct sampling *w)
 {
-	for (uint32_t k = 0; k <= w->nvalue && !w->why; k++)
+	for (uint32_t k = 0; k < w->nvalue && !w->why; k++)
 		if (!om_polynomial_fit(&w->grid, w->y[k], &w->poly[k]))
-			w->why = k < w->nvalue ? no_polynomial(w, w->value[k]) : "the size of weights is no polynomial";
+			w->why = no_polynomial(w, w->value[k]);
+	w->is_outside_known = om_polynomial_fit(&w->grid, w->y[w->nvalue], &w->poly[w->nvalue]);
 }
 
 /* The `k`-th of the sizes that are compared: in steps that are no multiples of each other for different symbols, the first
@@ -213,6 +216,14 @@ size_to_check(const om_dim_range *r, uint64_t k, uint64_t d)
 	return r->low + (int64_t)((k * 0x9e3779b97f4a7c15u >> (8 + 7 * d)) % n);
 }
 
+static bool
+has_value(const om_polynomial *f, const int64_t *n, uint64_t bytes)
+{
+	uint64_t is;
+
+	return om_polynomial_value(f, n, &is) && is == bytes;
+}
+
 static om_status
 check(struct sampling *w)
 {
@@ -223,11 +234,10 @@ check(struct sampling *w)
 		for (uint32_t d = 0; d < w->plan->nrange; d++)
 			n[d] = size_to_check(&w->plan->range[d], i, d);
 		OM_TRY(sizes_at(w, n, bytes));
-		for (uint32_t k = 0; k < w->nvalue && !w->why; k++) {
-			uint64_t is;
-			if (!om_polynomial_value(&w->poly[k], n, &is) || is != (uint64_t)bytes[k])
+		for (uint32_t k = 0; k < w->nvalue && !w->why; k++)
+			if (!has_value(&w->poly[k], n, (uint64_t)bytes[k]))
 				w->why = no_polynomial(w, w->value[k]);
-		}
+		w->is_outside_known &= has_value(&w->poly[w->nvalue], n, (uint64_t)bytes[w->nvalue]);
 		w->checked++;
 	}
 	return OM_OK;
@@ -301,13 +311,10 @@ find_outside(const struct sampling *w)
 {
 	const om_plan_memory memory = om_plan_memory_of(w->p, w->plan);
 	int64_t n[OM_FORMULA_SYMBOLS] = {0};
-	uint64_t is;
 
 	for (uint32_t d = 0; d < w->plan->nrange; d++)
 		n[d] = w->plan->range[d].high;
-	if (!om_polynomial_value(&w->poly[w->nvalue], n, &is) || is != memory.io + memory.weights)
-		return NULL;
-	return &w->poly[w->nvalue];
+	return w->is_outside_known && has_value(&w->poly[w->nvalue], n, memory.io + memory.weights) ? &w->poly[w->nvalue] : NULL;
 }
 
 static om_formulas *
