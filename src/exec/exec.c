@@ -275,7 +275,7 @@ om_exec_input(om_exec *e, uint32_t k, const om_tensor *t)
 		return om_fail(e->session, OM_RUN, "input %s must be %s %s, not %s %s", v->name,
 			om_dtype_text(v->type.elem), om_shape_text(&v->shape, want, sizeof want),
 			om_dtype_text(t->type), om_shape_text(&t->shape, got, sizeof got));
-	if (om_value_is_fixed_input(e->prog, v))
+	if (om_input_is_fixed(v))
 		return om_tensor_same(t, v->data) ? OM_OK
 			: om_fail(e->session, OM_BADPLAN, "input %s has another value than the one that the plan is for", v->name);
 	e->slot[v->id].type = t->type;

@@ -62,7 +62,7 @@ bind_input(const struct sampling *w, const om_value *open, const int64_t *n, om_
 	const om_value *planned = param_of(w->p, open->name);
 	om_shape shape = planned ? planned->shape : om_shape_unknown();
 
-	if (planned && om_value_is_fixed_input(w->p, planned))
+	if (planned && om_input_is_fixed(planned))
 		return om_binding_value(w->host->session, b, open->name, planned->data);
 	if (open->type.kind != OM_TENSOR || !om_shape_is_known(&shape))
 		return OM_OK;

@@ -482,19 +482,16 @@ om_prog_has_symbol(const om_prog *p, const char *symbol)
 }
 
 bool
-om_value_is_fixed_input(const om_prog *p, const om_value *v)
+om_input_is_fixed(const om_value *input)
 {
-	for (uint32_t k = 0; k < p->first->nparam; k++)
-		if (p->first->param[k] == v)
-			return v->is_const && v->data && !v->is_overridable;
-	return false;
+	return input->is_const && input->data && !input->is_overridable;
 }
 
 bool
 om_prog_has_fixed_inputs(const om_prog *p)
 {
 	for (uint32_t k = 0; k < p->first->nparam; k++)
-		if (om_value_is_fixed_input(p, p->first->param[k]))
+		if (om_input_is_fixed(p->first->param[k]))
 			return true;
 	return false;
 }

@@ -15,8 +15,8 @@ bool om_binding_input(const om_binding *b, size_t k, const char **input, const o
 /* Constant `k`, and the input that it is the value of. */
 bool om_binding_constant(const om_binding *b, size_t k, const char **input, const om_tensor **t);
 
-/* Is a graph input a constant, by a binding?  And is any? */
-bool om_value_is_fixed_input(const om_prog *p, const om_value *v);
+/* Is this parameter of the graph a constant, by a binding?  And is any? */
+bool om_input_is_fixed(const om_value *input);
 bool om_prog_has_fixed_inputs(const om_prog *p);
 
 /* Do two tensors have the same type, shape and elements? */

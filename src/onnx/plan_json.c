@@ -222,7 +222,7 @@ values(struct writer *w)
 	for (uint32_t k = 0; k < w->p->first->nparam; k++) {
 		const om_value *v = w->p->first->param[k];
 		uint64_t bytes = 0;
-		if (!om_value_is_fixed_input(w->p, v))
+		if (!om_input_is_fixed(v))
 			continue;
 		om_tensor_bytes(v->data->type, &v->data->shape, &bytes);
 		w->has_large_value |= bytes > OM_MOST_FIXED_BYTES;
