@@ -16,6 +16,7 @@
 #include "host/host.h"
 #include "ir/binding.h"
 #include "ir/edit.h"
+#include "ir/query.h"
 
 enum { MOST_CHECKED = 32 };
 
@@ -37,15 +38,6 @@ struct sampling {
 
 /* ---- Sizes of values. ---- */
 
-static const om_value *
-param_of(const om_prog *p, const char *name)
-{
-	for (uint32_t k = 0; k < p->first->nparam; k++)
-		if (strcmp(p->first->param[k]->name, name) == 0)
-			return p->first->param[k];
-	return NULL;
-}
-
 static const int64_t *
 number_of(const struct sampling *w, const char *symbol, const int64_t *n)
 {
@@ -59,7 +51,7 @@ number_of(const struct sampling *w, const char *symbol, const int64_t *n)
 static om_status
 bind_input(const struct sampling *w, const om_value *open, const int64_t *n, om_binding *b)
 {
-	const om_value *planned = param_of(w->p, open->name);
+	const om_value *planned = om_block_param(w->p->first, open->name);
 	om_shape shape = planned ? planned->shape : om_shape_unknown();
 
 	if (planned && om_input_is_fixed(planned))
@@ -95,20 +87,19 @@ same_value(const om_prog *p, const om_value *v)
 	return om_prog_find(p, v->name);
 }
 
-/* Sizes in bytes of all values, and what is outside.  False: a value does not exist, or has no size. */
-static bool
+/* Sizes in bytes of all values, and what is outside. */
+static void
 read_sizes(struct sampling *w, om_prog *p, int64_t *bytes)
 {
 	for (uint32_t k = 0; k < w->nvalue; k++) {
 		const om_value *v = same_value(p, w->p->values[w->value[k]]);
 		if (!v || v->type.kind != OM_TENSOR || !om_shape_is_known(&v->shape)) {
 			w->why = om_printf(w->mem, "%s has no size for all numbers", w->p->values[w->value[k]]->name);
-			return false;
+			return;
 		}
 		bytes[k] = (int64_t)om_value_bytes(v);
 	}
 	bytes[w->nvalue] = (int64_t)om_bytes_outside_arenas(p, om_prog_op_facts(p, w->host->request));
-	return true;
 }
 
 static const char *

@@ -12,6 +12,7 @@
 #include "base/sha256.h"
 #include "ir/binding.h"
 #include "ir/facts.h"
+#include "ir/query.h"
 #include "onnxmem/arena.h"
 
 struct symbol {
@@ -270,20 +271,11 @@ resolve_input(struct resolved *r, const struct input *in)
 	return OM_OK;
 }
 
-static om_value *
-find_param(const om_block *g, const char *name)
-{
-	for (uint32_t k = 0; k < g->nparam; k++)
-		if (strcmp(g->param[k]->name, name) == 0)
-			return g->param[k];
-	return NULL;
-}
-
 /* Its shape was resolved before. */
 static om_status
 check_constant(const struct resolved *r, const struct constant *is)
 {
-	const om_value *v = find_param(r->graph, is->input);
+	const om_value *v = om_block_param(r->graph, is->input);
 
 	if (v->type.elem == is->t.type)
 		return OM_OK;
@@ -354,7 +346,7 @@ resolve(om_session *s, const om_prog *p, const om_binding *b, om_arena *mem, str
 static void
 fix(om_prog *p, const struct constant *is)
 {
-	om_value *v = find_param(p->first, is->input);
+	om_value *v = om_block_param(p->first, is->input);
 	om_tensor *data = om_memdup(p->mem, &is->t, sizeof *data);
 	uint64_t bytes = 0;
 

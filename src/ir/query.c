@@ -140,6 +140,15 @@ om_attr_graph(const om_op *op, const char *name)
 	return a ? *a->g : NULL;
 }
 
+om_value *
+om_block_param(const om_block *b, const char *name)
+{
+	for (uint32_t k = 0; k < b->nparam; k++)
+		if (strcmp(b->param[k]->name, name) == 0)
+			return b->param[k];
+	return NULL;
+}
+
 bool
 om_prog_is_state(const om_prog *p, uint32_t param)
 {

@@ -19,6 +19,9 @@ bool om_block_inside(const om_block *inner, const om_block *outer);
  * outside of it. */
 om_op *om_block_enclosing_op(const om_block *b, const om_block *inner);
 
+/* The parameter of a block with this name; NULL: there is none. */
+om_value *om_block_param(const om_block *b, const char *name);
+
 /* Is parameter `param` of the graph replaced by a result of the previous run? */
 bool om_prog_is_state(const om_prog *p, uint32_t param);
 

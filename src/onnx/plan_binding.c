@@ -9,6 +9,7 @@
 
 #include "base/shape.h"
 #include "ir/binding.h"
+#include "ir/query.h"
 #include "onnx/plan_binding.h"
 #include "onnxmem/tensor.h"
 
@@ -93,15 +94,6 @@ want_symbols(const struct sizes *s)
 	return OM_OK;
 }
 
-static const om_value *
-input_of(const om_plan_sizes *z, const char *name)
-{
-	for (uint32_t k = 0; k < z->prog->first->nparam; k++)
-		if (strcmp(z->prog->first->param[k]->name, name) == 0)
-			return z->prog->first->param[k];
-	return NULL;
-}
-
 static om_status
 want_shapes(const struct sizes *s)
 {
@@ -109,7 +101,7 @@ want_shapes(const struct sizes *s)
 	const char *name;
 
 	for (size_t k = 0; om_binding_input(s->z->given, k, &name, &shape); k++) {
-		const om_value *v = input_of(s->z, name);
+		const om_value *v = om_block_param(s->z->prog->first, name);
 		for (int d = 0; v && d < v->shape.rank && d < shape->rank; d++) {
 			const uint32_t range = v->shape.dim[d] < 0 ? range_of(s, v->shape.sym[d]) : NONE;
 			if (range != NONE)
@@ -150,7 +142,7 @@ bind_dims(const struct sizes *s, om_binding *out)
 static om_status
 read_shape(const struct sizes *s, const char *input, const json_t *dims, om_shape *shape, bool *whole)
 {
-	const om_value *v = input_of(s->z, input);
+	const om_value *v = om_block_param(s->z->prog->first, input);
 	const size_t rank = json_array_size(dims);
 
 	*shape = (om_shape){.rank = (int)rank};
