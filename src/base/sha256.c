@@ -6,6 +6,7 @@
 
 #include <sha256.h>
 
+#include "base/hex.h"
 #include "base/sha256.h"
 
 struct om_sha256 {
@@ -31,13 +32,8 @@ om_sha256_add(om_sha256 *h, const void *p, size_t n)
 void
 om_sha256_end(om_sha256 *h, char text[OM_SHA256_TEXT])
 {
-	static const char digit[] = "0123456789abcdef";
 	unsigned char bytes[OM_SHA256_BYTES];
 
 	SHA256_Final(bytes, &h->context);
-	for (size_t k = 0; k < sizeof bytes; k++) {
-		text[2 * k] = digit[bytes[k] >> 4];
-		text[2 * k + 1] = digit[bytes[k] & 15];
-	}
-	text[2 * sizeof bytes] = '\0';
+	om_hex_write(bytes, sizeof bytes, text);
 }

@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 
+#include "base/hex.h"
 #include "base/shape.h"
 #include "ir/binding.h"
 #include "ir/query.h"
@@ -197,34 +198,6 @@ bind_inputs(const struct sizes *s, om_binding *out)
 
 /* ---- Inputs that are constants. ---- */
 
-char *
-om_hex_text(om_arena *mem, const void *bytes, size_t n)
-{
-	static const char digit[] = "0123456789abcdef";
-	const unsigned char *from = bytes;
-	char *out = OM_NEWN(mem, char, 2 * n + 1);
-
-	for (size_t k = 0; k < n; k++) {
-		out[2 * k] = digit[from[k] >> 4];
-		out[2 * k + 1] = digit[from[k] & 15];
-	}
-	return out;
-}
-
-static bool
-read_hex(const char *text, unsigned char *out, size_t n)
-{
-	static const char digit[] = "0123456789abcdef";
-
-	for (size_t k = 0; k < 2 * n; k++) {
-		const char *at = text[k] ? strchr(digit, text[k]) : NULL;
-		if (!at)
-			return false;
-		out[k / 2] = (unsigned char)(out[k / 2] << 4 | (at - digit));
-	}
-	return text[2 * n] == 0;
-}
-
 static om_status
 read_value(const struct sizes *s, const char *input, const json_t *j, om_tensor *t)
 {
@@ -238,7 +211,7 @@ read_value(const struct sizes *s, const char *input, const json_t *j, om_tensor 
 	if (!hex || !whole || t->type == OM_UNDEFINED || !om_tensor_bytes(t->type, &t->shape, &bytes) || bytes > OM_MOST_FIXED_BYTES)
 		return BAD(s->z, "invalid value of input %s", input);
 	t->data = om_allocn(s->z->mem, 1, bytes + 1);
-	return read_hex(hex, t->data, bytes) ? OM_OK : BAD(s->z, "invalid elements of input %s", input);
+	return om_hex_read(hex, t->data, bytes) ? OM_OK : BAD(s->z, "invalid elements of input %s", input);
 }
 
 /* Constants that are given have to be those of the document. */

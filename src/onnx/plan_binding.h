@@ -24,9 +24,6 @@ typedef struct om_plan_sizes {
 /* The most bytes of an input whose value a document fixes. */
 enum { OM_MOST_FIXED_BYTES = 65536 };
 
-/* Bytes in hexadecimal. */
-char *om_hex_text(om_arena *mem, const void *bytes, size_t n);
-
 /* Bind the program to the sizes that the document states, but symbols with a range to those of `given`.  Inputs whose value the document fixes become constants.  OM_SHAPE if
  * a number is outside of its range, or `given` contradicts one without a range; OM_STALE if `given` has another constant for an input; OM_BADPLAN if the document is
  * malformed, or its sizes are not possible in the program. */

@@ -8,6 +8,7 @@
 
 #include "ir/live_interval.h"
 #include "base/guard.h"
+#include "base/hex.h"
 #include "base/map.h"
 #include "ir/binding.h"
 #include "ir/enum_text.h"
@@ -226,14 +227,13 @@ values(struct writer *w)
 			continue;
 		om_tensor_bytes(v->data->type, &v->data->shape, &bytes);
 		w->has_large_value |= bytes > OM_MOST_FIXED_BYTES;
-		char *hex = om_strdup(w->mem, "");
-		if (bytes <= OM_MOST_FIXED_BYTES)
-			hex = om_hex_text(w->mem, v->data->data, (size_t)bytes);
-		json_t *one = object(w), *dims = list(w);
-		for (int d = 0; d < v->data->shape.rank; d++)
-			push(dims, number(w, (uint64_t)v->data->shape.dim[d]));
+		if (w->has_large_value)
+			break;
+		json_t *one = object(w);
+		char *hex = OM_NEWN(w->mem, char, 2 * bytes + 1);
+		om_hex_write(v->data->data, (size_t)bytes, hex);
 		set(one, "type", json_string(om_dtype_text(v->data->type)));
-		set(one, "shape", dims);
+		set(one, "shape", dims_of(w, &v->data->shape));
 		set(one, "elements", json_string(hex));
 		set(all, v->name, one);
 	}
