@@ -33,10 +33,12 @@ om_load_module(const char *file, const char *symbol)
 	char folder[OM_MODULE_FOLDER], path[OM_MODULE_FOLDER + 64];
 	void *module = dlopen(file, RTLD_NOW | RTLD_LOCAL);
 
-	om_module_folder(folder);
-	snprintf(path, sizeof path, "%s/%s", folder, file);
-	if (!module && access(path, F_OK) == 0)
-		module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!module) {
+		om_module_folder(folder);
+		snprintf(path, sizeof path, "%s/%s", folder, file);
+		if (access(path, F_OK) == 0)
+			module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	}
 	return module ? dlsym(module, symbol) : NULL;
 }
 

@@ -62,10 +62,13 @@ om_host_new_with(om_session *s, om_pass_entry *const *built_in, size_t n, const 
 
 	if (!path)
 		path = getenv("ONNXMEM_PASS_PATH");
+	if (!path) {
+		om_module_folder(folder);
+		path = folder;
+	}
 	h->mem = mem;
 	h->session = s;
-	om_module_folder(folder);
-	h->path = om_strdup(mem, path ? path : folder);
+	h->path = om_strdup(mem, path);
 	h->folder = om_split(mem, h->path, ":", &h->nfolder);
 	h->by_name = om_map_new(mem);
 	h->refused = om_map_new(mem);
