@@ -50,9 +50,8 @@ find_kinds(struct largest *l)
 			i++;
 		if (i == MOST_ROUNDED)
 			return false;
-		const uint64_t align = om_formula_align(w, k);
 		l->of[i] = &w->size[k];
-		l->slack[i] = 8 * (int64_t)(align - om_polynomial_divisor(&w->size[k], align));
+		l->slack[i] = 8 * om_formula_slack(w, k);
 		l->nkind += i == l->nkind;
 		l->kind[k] = i;
 	}
@@ -220,11 +219,7 @@ om_formula_largest(struct formula_search *w, const struct number_box *all)
 {
 	struct largest l = {.w = w};
 	om_formula *arena = OM_NEWN(w->plan->mem, om_formula, w->plan->narena);
-	om_formula_piece *piece = w->piece;
+	om_formula_piece *piece = om_formula_piece_add(w, all, arena);
 
-	*piece = (om_formula_piece){.arena = arena};
-	memcpy(piece->low, all->low, sizeof all->low);
-	memcpy(piece->high, all->high, sizeof all->high);
-	w->npiece = 1;
 	return find_kinds(&l) && find_paths(&l) && write_arenas(&l, arena) && write_offsets(&l, piece);
 }

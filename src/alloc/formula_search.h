@@ -35,11 +35,17 @@ struct formula_search {
 /* The alignment of the arena of box `box` of the order. */
 uint64_t om_formula_align(const struct formula_search *w, uint32_t box);
 
+/* The most that rounding adds to the size of box `box`: to the next multiple of what divides all its factors. */
+int64_t om_formula_slack(const struct formula_search *w, uint32_t box);
+
 /* Find `edge`, with `nprobe`, for a box of numbers, in memory of w->tmp.  False: numbers are too large. */
 bool om_formula_lengths(struct formula_search *w, const struct number_box *b);
 
 /* Add to `f` the size of box `box`: to its sum, or to `list`, which has room for it.  False: numbers are too large. */
 bool om_formula_add(const struct formula_search *w, om_formula *f, om_rounded *list, uint32_t box);
+
+/* Add a piece for a box of numbers, with these formulas of the arenas, which may be written later. */
+om_formula_piece *om_formula_piece_add(struct formula_search *w, const struct number_box *b, const om_formula *arena);
 
 /* The arenas and offsets in all of `all` as the largest of a few paths, which become the only piece.  False: more would be
  * needed. */

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "alloc/polynomial.h"
+#include "base/sizes.h"
 #include "ir/edit.h"
 
 /* ---- Values. ---- */
@@ -18,7 +19,7 @@ sum_value(const om_formula *f, const int64_t *n)
 		int64_t part;
 		if (!om_polynomial_value(&f->rounded[k].of, n, &bytes) || bytes > INT64_MAX - f->align)
 			return UINT64_MAX;
-		bytes = (bytes + f->align - 1) / f->align * f->align;
+		bytes = om_size_rounded_up(bytes, f->align);
 		if (__builtin_mul_overflow((int64_t)bytes, (int64_t)f->rounded[k].count, &part)
 		    || __builtin_add_overflow(sum.factor[0], part, &sum.factor[0]))
 			return UINT64_MAX;

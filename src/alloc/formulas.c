@@ -15,6 +15,7 @@
 
 #include "alloc/formula_search.h"
 #include "alloc/polynomial.h"
+#include "base/sizes.h"
 
 enum {
 	MOST_PIECES = 32,        /* that are looked for */
@@ -57,6 +58,14 @@ om_formula_align(const struct formula_search *w, uint32_t box)
 	return w->plan->arena[w->o->arena[w->o->box[box].storage]].align;
 }
 
+int64_t
+om_formula_slack(const struct formula_search *w, uint32_t box)
+{
+	const uint64_t align = om_formula_align(w, box);
+
+	return (int64_t)(align - om_polynomial_divisor(&w->size[box], align));
+}
+
 /* The length of the edges from box `k` of the order at probe `probe`. */
 static bool
 length_at(const struct formula_search *w, const struct number_box *b, uint32_t k, size_t probe, int64_t *out)
@@ -70,7 +79,7 @@ length_at(const struct formula_search *w, const struct number_box *b, uint32_t k
 	point_at(b, probe, n);
 	if (!om_polynomial_value(&w->size[k], n, &bytes) || bytes > INT64_MAX / 2)
 		return false;
-	*out = (int64_t)((bytes + align - 1) / align * align);
+	*out = (int64_t)om_size_rounded_up(bytes, align);
 	return true;
 }
 
@@ -241,15 +250,23 @@ sum_path(struct formula_search *w, uint32_t box, om_formula *f)
 	return true;
 }
 
-static bool
-add_piece(struct formula_search *w, const struct number_box *b)
+om_formula_piece *
+om_formula_piece_add(struct formula_search *w, const struct number_box *b, const om_formula *arena)
 {
-	om_formula *arena = OM_NEWN(w->plan->mem, om_formula, w->plan->narena);
 	om_formula_piece *piece = &w->piece[w->npiece++];
 
 	*piece = (om_formula_piece){.arena = arena};
 	memcpy(piece->low, b->low, sizeof b->low);
 	memcpy(piece->high, b->high, sizeof b->high);
+	return piece;
+}
+
+static bool
+add_piece(struct formula_search *w, const struct number_box *b)
+{
+	om_formula *arena = OM_NEWN(w->plan->mem, om_formula, w->plan->narena);
+
+	om_formula_piece_add(w, b, arena);
 	for (uint32_t k = 0; k < w->plan->narena; k++)
 		if (!sum_path(w, w->end[k], &arena[k]))
 			return false;
@@ -301,13 +318,19 @@ search(struct formula_search *w, const struct number_box *b)
 	return search(w, &low) && search(w, &high);
 }
 
-static bool
-search_again(struct formula_search *w, const struct number_box *all, bool by_points, enum rounding sizes)
+static void
+start(struct formula_search *w, bool by_points, enum rounding sizes)
 {
 	w->by_points = by_points;
 	w->sizes = sizes;
 	w->piece = OM_NEWN(w->plan->mem, om_formula_piece, MOST_PIECES);
 	w->npiece = 0;
+}
+
+static bool
+search_again(struct formula_search *w, const struct number_box *all, bool by_points, enum rounding sizes)
+{
+	start(w, by_points, sizes);
 	return search(w, all);
 }
 
@@ -410,15 +433,12 @@ find_offsets(struct formula_search *w)
 
 /* ---- Bounds. ---- */
 
-/* The most that rounding adds to a size: to the next multiple of what divides all its factors. */
 static void
 add_slack(struct formula_search *w, int64_t sign)
 {
 	for (uint32_t k = 0; k < w->o->nbox; k++)
-		if (w->is_rounded[k]) {
-			const uint64_t align = om_formula_align(w, k);
-			w->size[k].factor[0] += sign * (int64_t)(align - om_polynomial_divisor(&w->size[k], align));
-		}
+		if (w->is_rounded[k])
+			w->size[k].factor[0] += sign * om_formula_slack(w, k);
 }
 
 /* A lower bound that is one formula for all of the ranges: a path of the largest sizes.  */
@@ -496,10 +516,7 @@ has_rounded(const struct formula_search *w)
 static bool
 largest(struct formula_search *w, const struct number_box *all, bool by_points)
 {
-	w->by_points = by_points;
-	w->sizes = EXACT;
-	w->npiece = 0;
-	w->piece = OM_NEWN(w->plan->mem, om_formula_piece, MOST_PIECES);
+	start(w, by_points, EXACT);
 	w->tmp = om_arena_new();
 	const bool is_found = om_formula_lengths(w, all) && om_formula_largest(w, all);
 	om_arena_free(w->tmp);
