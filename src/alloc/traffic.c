@@ -14,8 +14,9 @@ struct traffic {
 	const om_prog *p;
 	const om_plan *plan;
 	const om_alias **alias;  /* by value id */
-	const om_plan_multi_view **view; /* by value id */
+	const om_plan_multi_view **view; /* by value id: that which determines its address; NULL: it is fixed */
 	const om_scratch **scratch; /* by op id */
+	const om_op **reader;    /* by value id: the last op for which it was counted as an input */
 	om_traffic *to;          /* by arena, then of weights, of the caller, and of values outside of the plan */
 };
 
@@ -38,15 +39,23 @@ memory_of(const struct traffic *w, const om_value *v)
 	return &w->to[n + (at->where == OM_EXTERNAL ? OM_TRAFFIC_CALLER : OM_TRAFFIC_UNPLANNED)];
 }
 
-/* The multi-view that determines the address of `v`; NULL: it is fixed. */
-static const om_plan_multi_view *
-view_of(const struct traffic *w, const om_value *v)
+/* A value has the multi-view of the value whose bytes it has.  Each is looked at once, however long chains are. */
+static void
+find_views(struct traffic *w, om_arena *mem)
 {
-	uint32_t at = v->id;
+	bool *is_known = OM_NEWN(mem, bool, w->p->nvalue);
 
-	for (uint32_t hops = 0; !w->view[at] && w->alias[at] && hops < w->plan->nalias; hops++)
-		at = w->alias[at]->source;
-	return w->view[at];
+	for (uint32_t k = 0; k < w->plan->nview; k++) {
+		w->view[w->plan->view[k].value] = &w->plan->view[k];
+		is_known[w->plan->view[k].value] = true;
+	}
+	for (uint32_t k = 0; k < w->p->nvalue && w->plan->nview; k++) {
+		uint32_t end = k;
+		for (; !is_known[end] && w->alias[end]; end = w->alias[end]->source)
+			is_known[end] = true;
+		for (uint32_t at = k; at != end; at = w->alias[at]->source)
+			w->view[at] = w->view[end];
+	}
 }
 
 static om_traffic *
@@ -77,7 +86,7 @@ iterations_at(const om_plan_multi_view *v, uint32_t k, uint64_t n)
 static void
 add(const struct traffic *w, const om_value *v, bool is_read, uint64_t bytes, struct times t)
 {
-	const om_plan_multi_view *view = view_of(w, v);
+	const om_plan_multi_view *view = w->view[v->id];
 
 	if (!view) {
 		add_to(memory_of(w, v), is_read, bytes, om_size_product(t.outer, t.inner));
@@ -126,13 +135,14 @@ writes_nothing(const struct traffic *w, const om_op *op)
 	return !any && op->nout > 0 && op->nbody == 0;
 }
 
+/* Is it an earlier input of the op, too? */
 static bool
-is_read_before(const om_op *op, uint32_t k)
+is_read_before(struct traffic *w, const om_op *op, const om_value *v)
 {
-	for (uint32_t i = 0; i < k; i++)
-		if (op->in[i] == op->in[k])
-			return true;
-	return false;
+	const bool is_known = w->reader[v->id] == op;
+
+	w->reader[v->id] = op;
+	return is_known;
 }
 
 static void
@@ -142,7 +152,7 @@ count_op(struct traffic *w, const om_op *op, struct times t)
 
 	for (uint32_t k = 0; k < op->nin; k++) {
 		const om_value *v = op->in[k];
-		if (!v || (op->opdef && op->opdef->flags & OM_SHAPE_ONLY) || is_read_before(op, k))
+		if (!v || (op->opdef && op->opdef->flags & OM_SHAPE_ONLY) || is_read_before(w, op, v))
 			continue;
 		if (is_part(w, op, k))
 			parts = om_size_sum(parts, om_value_bytes(v));
@@ -181,14 +191,14 @@ om_plan_traffic(const om_prog *p, const om_plan *plan, om_traffic *to)
 {
 	om_arena *mem = om_arena_new();
 	struct traffic w = {.p = p, .plan = plan, .to = to, .alias = OM_NEWN(mem, const om_alias *, p->nvalue),
-		.view = OM_NEWN(mem, const om_plan_multi_view *, p->nvalue), .scratch = OM_NEWN(mem, const om_scratch *, p->nop)};
+		.view = OM_NEWN(mem, const om_plan_multi_view *, p->nvalue), .scratch = OM_NEWN(mem, const om_scratch *, p->nop),
+		.reader = OM_NEWN(mem, const om_op *, p->nvalue)};
 
 	for (uint32_t k = 0; k < plan->narena + OM_TRAFFIC_OTHERS; k++)
 		to[k] = (om_traffic){0};
 	for (uint32_t k = 0; k < plan->nalias; k++)
 		w.alias[plan->alias[k].value] = &plan->alias[k];
-	for (uint32_t k = 0; k < plan->nview; k++)
-		w.view[plan->view[k].value] = &plan->view[k];
+	find_views(&w, mem);
 	for (uint32_t k = 0; k < plan->nscratch; k++)
 		w.scratch[plan->scratch[k].op] = &plan->scratch[k];
 	count_block(&w, p->first, (struct times){1, 1});
