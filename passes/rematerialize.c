@@ -29,6 +29,7 @@
 #include "alloc/state_update_paths.h"
 #include "ir/binding.h"
 #include "ir/clone.h"
+#include "ir/query.h"
 #include "ir/steps.h"
 #include "schedule/rematerialize.h"
 
@@ -233,19 +234,6 @@ limit_readers(struct model *m)
 	}
 }
 
-/* The ops of the graph that run, in order. */
-static om_op **
-list_ops(const om_prog *p, om_arena *mem, uint32_t *n)
-{
-	om_op **ops = OM_NEWN(mem, om_op *, p->first->nop);
-
-	*n = 0;
-	for (om_op *op = p->first->first; op; op = op->next)
-		if (!op->is_folded)
-			ops[(*n)++] = op;
-	return ops;
-}
-
 static void
 model_new(const om_prog *p, const om_assignment *views, om_arena *mem, struct model *m)
 {
@@ -253,7 +241,7 @@ model_new(const om_prog *p, const om_assignment *views, om_arena *mem, struct mo
 		.until = OM_NEWN(mem, uint32_t, p->first->nop), .cost = OM_NEWN(mem, double, p->first->nop),
 		.of_value = OM_NEWN(mem, uint32_t, p->nvalue), .number = OM_NEWN(mem, uint32_t, p->nop)};
 	m->b = om_buffers_new(p, views, mem);
-	m->ops = list_ops(p, mem, &m->nop);
+	m->ops = om_block_run_ops(p->first, mem, &m->nop);
 	for (uint32_t i = 0; i < m->nop; i++)
 		m->number[m->ops[i]->id] = i;
 	list_storages(m);
@@ -356,7 +344,7 @@ static om_status
 apply(om_session *s, const struct model *m, const om_remat_result *r, om_prog *p, struct edit *e)
 {
 	uint32_t next = 0, nop;
-	om_op **ops = list_ops(p, m->mem, &nop);
+	om_op **ops = om_block_run_ops(p->first, m->mem, &nop);
 
 	*e = (struct edit){.m = m, .p = p, .clone = om_clone_new(s, p, p, m->mem, ""),
 		.age = OM_NEWN(m->mem, uint32_t, m->nvalue), .storage_age = OM_NEWN(m->mem, uint32_t, m->nstorage)};
@@ -461,15 +449,6 @@ change(om_run *r, const struct model *m, const om_remat_result *result, om_prog 
 	return OM_OK;
 }
 
-/* What a limit of the total leaves for the arena; 0, the lowest peak, if that is nothing. */
-static uint64_t
-budget_of_total(om_run *r, om_prog *p)
-{
-	const uint64_t outside = om_bytes_outside_arenas(p, om_prog_op_facts(p, r->request));
-
-	return outside < r->request->total ? r->request->total - outside : 0;
-}
-
 static om_status
 run(om_run *r, om_prog *p)
 {
@@ -487,7 +466,7 @@ run(om_run *r, om_prog *p)
 	a.most = (double)percent;
 	OM_TRY(height_of(r, p, &views, &was));
 	if (a.budget == 0 && r->request->total)
-		a.budget = budget_of_total(r, p);
+		a.budget = om_bytes_left_for_arenas(p, om_prog_op_facts(p, r->request), r->request->total);
 	if (was <= a.budget)
 		return OM_OK;
 	height = was;

@@ -13,6 +13,7 @@
 #include "alloc/run_memory.h"
 #include "host/host.h"
 #include "ir/binding.h"
+#include "ir/query.h"
 #include "ir/schedule.h"
 #include "ir/steps.h"
 #include "lower/tile/tile.h"
@@ -86,19 +87,6 @@ static const char *const axis_names[] = {
 
 static const char *const join_names[] = {[OM_TILE_CONCAT] = "concat", [OM_TILE_SCATTER] = "scatter"};
 
-/* The ops of the graph that run, in order. */
-static om_op **
-list_ops(const om_prog *p, om_arena *mem, uint32_t *n)
-{
-	om_op **ops = OM_NEWN(mem, om_op *, p->first->nop);
-
-	*n = 0;
-	for (om_op *op = p->first->first; op; op = op->next)
-		if (!op->is_folded)
-			ops[(*n)++] = op;
-	return ops;
-}
-
 static double
 work_of(om_op *const *ops, uint32_t n)
 {
@@ -115,11 +103,11 @@ describe(const om_prog *p, const om_prog *searched, const om_tile_plan *t, om_ar
 {
 	om_tiling *out = OM_NEW(mem, om_tiling);
 	uint32_t n;
-	om_op **ops = list_ops(p, mem, &out->ops_before);
+	om_op **ops = om_block_run_ops(p->first, mem, &out->ops_before);
 
 	out->ops_after = out->ops_before;
 	out->flops_before = out->flops_after = work_of(ops, out->ops_before);
-	ops = list_ops(searched, mem, &n);
+	ops = om_block_run_ops(searched->first, mem, &n);
 	out->region = OM_NEWN(mem, struct om_tiled_region, t->n);
 	for (uint32_t k = 0; k < t->n; k++) {
 		const om_tile_choice *c = &t->choice[k];
@@ -143,7 +131,7 @@ change(om_run *r, om_prog *p, const om_tile_request *request, const om_tile_plan
 	OM_TRY(om_tile_unpack(r->session, p, &n));
 	om_count(r, "unpacked", n);
 	OM_TRY(om_tile_apply(r->session, p, request, t));
-	om_op **ops = list_ops(p, r->scratch, &n);
+	om_op **ops = om_block_run_ops(p->first, r->scratch, &n);
 	d->flops_after = work_of(ops, n);
 	d->n = t->n;
 	d->after = after;
@@ -152,15 +140,6 @@ change(om_run *r, om_prog *p, const om_tile_request *request, const om_tile_plan
 	om_count(r, "ops_before", d->ops_before);
 	om_count(r, "ops_after", n);
 	return OM_OK;
-}
-
-/* What a limit of the total leaves for the arena; 0, the smallest one, if that is nothing. */
-static uint64_t
-budget_of_total(om_run *r, om_prog *p)
-{
-	const uint64_t outside = om_bytes_outside_arenas(p, om_prog_op_facts(p, r->request));
-
-	return outside < r->request->total ? r->request->total - outside : 0;
 }
 
 static om_status
@@ -173,7 +152,7 @@ read_request(om_run *r, om_prog *p, om_tile_request *request)
 		return om_fail(r->session, OM_USAGE, "option join must be any or concat, not %s", join);
 	OM_TRY(om_option_number(r, "budget", &request->budget));
 	if (request->budget == 0 && r->request->total)
-		request->budget = budget_of_total(r, p);
+		request->budget = om_bytes_left_for_arenas(p, om_prog_op_facts(p, r->request), r->request->total);
 	OM_TRY(om_option_number(r, "nodes", &request->most_ops));
 	return om_option_number(r, "effort", &request->effort);
 }

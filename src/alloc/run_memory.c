@@ -57,6 +57,14 @@ om_bytes_outside_arenas(const om_prog *p, const om_op_facts *f)
 	return sum;
 }
 
+uint64_t
+om_bytes_left_for_arenas(const om_prog *p, const om_op_facts *f, uint64_t total)
+{
+	const uint64_t outside = om_bytes_outside_arenas(p, f);
+
+	return outside < total ? total - outside : 0;
+}
+
 om_plan_memory
 om_plan_memory_of(const om_prog *p, const om_plan *plan)
 {

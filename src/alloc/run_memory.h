@@ -8,5 +8,7 @@
 /* Bytes of weights, and of inputs and outputs in the memory of the caller, before there is a plan: an output that a
  * plan stores in the memory of an input counts, too. */
 uint64_t om_bytes_outside_arenas(const om_prog *p, const om_op_facts *f);
+/* What a limit of the total leaves for arenas; 0 if that is nothing. */
+uint64_t om_bytes_left_for_arenas(const om_prog *p, const om_op_facts *f, uint64_t total);
 
 #endif

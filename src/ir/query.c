@@ -193,6 +193,18 @@ om_block_enclosing_op(const om_block *b, const om_block *inner)
 	return NULL;
 }
 
+om_op **
+om_block_run_ops(const om_block *b, om_arena *mem, uint32_t *n)
+{
+	om_op **ops = OM_NEWN(mem, om_op *, b->nop);
+
+	*n = 0;
+	for (om_op *op = b->first; op; op = op->next)
+		if (!op->is_folded)
+			ops[(*n)++] = op;
+	return ops;
+}
+
 /* Recursion is as deep as bodies are nested; loaders limit that. */
 static uint32_t
 number(om_block *b, uint32_t step)

@@ -22,6 +22,9 @@ om_op *om_block_enclosing_op(const om_block *b, const om_block *inner);
 /* The parameter of a block with this name; NULL: there is none. */
 om_value *om_block_param(const om_block *b, const char *name);
 
+/* The ops of a block that run, in order: those that are not folded.  `*n` receives their number. */
+om_op **om_block_run_ops(const om_block *b, om_arena *mem, uint32_t *n);
+
 /* Is parameter `param` of the graph replaced by a result of the previous run? */
 bool om_prog_is_state(const om_prog *p, uint32_t param);
 

@@ -234,15 +234,12 @@ om_tile_hash(om_tile_graph *g, uint32_t first, uint32_t end)
 static void
 list_ops(om_tile_graph *g)
 {
-	g->op = OM_NEWN(g->mem, om_op *, g->p->first->nop);
+	g->op = om_block_run_ops(g->p->first, g->mem, &g->nop);
 	g->position = OM_NEWN(g->mem, uint32_t, g->p->nop);
 	for (uint32_t k = 0; k < g->p->nop; k++)
 		g->position[k] = NONE;
-	for (om_op *op = g->p->first->first; op; op = op->next)
-		if (!op->is_folded) {
-			g->position[op->id] = g->nop;
-			g->op[g->nop++] = op;
-		}
+	for (uint32_t i = 0; i < g->nop; i++)
+		g->position[g->op[i]->id] = i;
 }
 
 om_tile_graph *
