@@ -22,6 +22,7 @@
 
 #include <string.h>
 
+#include "base/fast_hash.h"
 #include "ir/query.h"
 #include "opdef/rewrite_internal.h"
 #include "onnxmem/pass.h"
@@ -44,31 +45,6 @@ struct cse {
 	struct met *last;
 	bool any;                /* lifetimes may grow */
 };
-
-/* ---- Hashes. ---- */
-
-static uint64_t
-mix(uint64_t h, uint64_t x)
-{
-	h = (h ^ x) * UINT64_C(0x9e3779b97f4a7c15);
-	return h ^ h >> 29;
-}
-
-static uint64_t
-mix_bytes(uint64_t h, const void *data, size_t n)
-{
-	const unsigned char *at = data;
-
-	for (size_t k = 0; k < n; k++)
-		h = (h ^ at[k]) * UINT64_C(0x100000001b3);
-	return mix(h, n);
-}
-
-static uint64_t
-mix_text(uint64_t h, const char *text)
-{
-	return mix_bytes(h, text, strlen(text));
-}
 
 /* ---- Constants. ---- */
 
@@ -109,12 +85,12 @@ hash_tensor(uint64_t h, const om_tensor *t)
 {
 	const uint64_t bytes = held_bytes(t), end = bytes < 64 ? bytes : 64;
 
-	h = mix(mix(h, t->type), bytes);
+	h = om_fast_hash_number(om_fast_hash_number(h, t->type), bytes);
 	for (int k = 0; k < t->shape.rank; k++)
-		h = mix(h, (uint64_t)t->shape.dim[k]);
+		h = om_fast_hash_number(h, (uint64_t)t->shape.dim[k]);
 	if (t->type == OM_STRING || !t->data)
 		return h;
-	return mix_bytes(mix_bytes(h, t->data, end), (const char *)t->data + bytes - end, end);
+	return om_fast_hash(om_fast_hash(h, t->data, end), (const char *)t->data + bytes - end, end);
 }
 
 static bool
@@ -142,16 +118,16 @@ is_swapped(const om_op *op)
 static uint64_t
 hash_attr(const om_attr *a)
 {
-	uint64_t h = mix(mix_text(1, a->name), a->kind);
+	uint64_t h = om_fast_hash_number(om_fast_hash_text(1, a->name), a->kind);
 
 	switch (a->kind) {
 	case OM_ATTR_FLOAT: case OM_ATTR_FLOATS:
-		return mix_bytes(h, a->f, a->n * sizeof *a->f);
+		return om_fast_hash(h, a->f, a->n * sizeof *a->f);
 	case OM_ATTR_INT: case OM_ATTR_INTS:
-		return mix_bytes(h, a->i, a->n * sizeof *a->i);
+		return om_fast_hash(h, a->i, a->n * sizeof *a->i);
 	case OM_ATTR_STRING: case OM_ATTR_STRINGS:
 		for (size_t k = 0; k < a->n; k++)
-			h = mix_bytes(h, a->s[k].data, a->s[k].size);
+			h = om_fast_hash(h, a->s[k].data, a->s[k].size);
 		return h;
 	case OM_ATTR_TENSOR: case OM_ATTR_TENSORS:
 		for (size_t k = 0; k < a->n; k++)
@@ -167,15 +143,16 @@ static uint64_t
 hash_op(const om_op *op)
 {
 	const bool swap = is_swapped(op);
-	uint64_t h = mix(mix_text(mix_text(2, op->domain), op->type), (uint64_t)op->version), attrs = 0;
+	uint64_t h = om_fast_hash_number(om_fast_hash_text(om_fast_hash_text(2, op->domain), op->type), (uint64_t)op->version);
+	uint64_t attrs = 0;
 
 	for (uint32_t k = 0; k < op->nattr; k++)
 		attrs += hash_attr(&op->attr[k]);
 	for (uint32_t k = 0; k < op->nin; k++) {
 		const om_value *v = op->in[swap ? 1 - k : k];
-		h = mix(h, v ? v->id + 1 : 0);
+		h = om_fast_hash_number(h, v ? v->id + 1 : 0);
 	}
-	return mix(h, attrs);
+	return om_fast_hash_number(h, attrs);
 }
 
 static bool

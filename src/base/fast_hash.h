@@ -4,8 +4,24 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+
+#include "base/rng.h"
 
 /* The hash of `n` bytes after others whose hash is `before`, 0 for none.  Little-endian. */
 uint64_t om_fast_hash(uint64_t before, const void *p, size_t n);
+
+/* The same for a number, and for a text. */
+static inline uint64_t
+om_fast_hash_number(uint64_t before, uint64_t x)
+{
+	return om_mix(before ^ x);
+}
+
+static inline uint64_t
+om_fast_hash_text(uint64_t before, const char *text)
+{
+	return om_fast_hash(before, text, strlen(text));
+}
 
 #endif

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "base/fast_hash.h"
 #include "base/shape.h"
 #include "ir/query.h"
 #include "lower/tile/tile_internal.h"
@@ -352,12 +353,7 @@ enum { LARGEST_MERGED = 1 << 16, SLOTS = 1 << 12 };
 static uint64_t
 hash_of(const om_value *v, uint64_t bytes)
 {
-	const unsigned char *at = v->data->data;
-	uint64_t h = om_tile_mix((uint64_t)v->type.elem, bytes);
-
-	for (uint64_t k = 0; k < bytes; k++)
-		h = (h ^ at[k]) * UINT64_C(0x100000001b3);
-	return h;
+	return om_fast_hash((uint64_t)v->type.elem, v->data->data, bytes);
 }
 
 static bool

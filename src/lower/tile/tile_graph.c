@@ -1,6 +1,7 @@
 /* The graph as a list of ops, with the lifetimes of their storage. */
 #include <config.h>
 
+#include "base/fast_hash.h"
 #include "ir/query.h"
 #include "lower/tile/tile_internal.h"
 
@@ -8,37 +9,12 @@ enum { NONE = OM_TILE_NONE, MOST_HASHED = 256 };
 
 /* ---- Hashes. ---- */
 
-uint64_t
-om_tile_mix(uint64_t h, uint64_t x)
-{
-	h ^= x + UINT64_C(0x9e3779b97f4a7c15) + (h << 6) + (h >> 2);
-	h ^= h >> 32;
-	h *= UINT64_C(0xd6e8feb86659fd93);
-	return h ^ h >> 29;
-}
-
-static uint64_t
-hash_bytes(uint64_t h, const void *data, size_t n)
-{
-	const unsigned char *at = data;
-
-	for (size_t k = 0; k < n; k++)
-		h = (h ^ at[k]) * UINT64_C(0x100000001b3);
-	return om_tile_mix(h, n);
-}
-
-static uint64_t
-hash_text(uint64_t h, const char *text)
-{
-	return hash_bytes(h, text, strlen(text));
-}
-
 static uint64_t
 hash_type(uint64_t h, const om_value *v)
 {
-	h = om_tile_mix(h, (uint64_t)v->type.elem + 100 * (uint64_t)(v->shape.rank + 1));
+	h = om_fast_hash_number(h, (uint64_t)v->type.elem + 100 * (uint64_t)(v->shape.rank + 1));
 	for (int d = 0; d < v->shape.rank; d++)
-		h = om_tile_mix(h, (uint64_t)v->shape.dim[d]);
+		h = om_fast_hash_number(h, (uint64_t)v->shape.dim[d]);
 	return h;
 }
 
@@ -50,22 +26,22 @@ hash_constant(const om_value *v)
 
 	if (v->data && v->data->data && om_tensor_bytes(v->data->type, &v->data->shape, &bytes) && bytes <= MOST_HASHED && !v->data->splat
 	    && v->data->type != OM_STRING)
-		h = hash_bytes(h, v->data->data, (size_t)bytes);
+		h = om_fast_hash(h, v->data->data, (size_t)bytes);
 	return h ? h : 1;
 }
 
 static uint64_t
 hash_attr(uint64_t h, const om_attr *a)
 {
-	h = hash_text(om_tile_mix(h, (uint64_t)a->kind), a->name);
+	h = om_fast_hash_text(om_fast_hash_number(h, (uint64_t)a->kind), a->name);
 	switch (a->kind) {
 	case OM_ATTR_FLOAT: case OM_ATTR_FLOATS:
-		return hash_bytes(h, a->f, a->n * sizeof *a->f);
+		return om_fast_hash(h, a->f, a->n * sizeof *a->f);
 	case OM_ATTR_INT: case OM_ATTR_INTS:
-		return hash_bytes(h, a->i, a->n * sizeof *a->i);
+		return om_fast_hash(h, a->i, a->n * sizeof *a->i);
 	case OM_ATTR_STRING: case OM_ATTR_STRINGS:
 		for (size_t k = 0; k < a->n; k++)
-			h = hash_bytes(h, a->s[k].data, a->s[k].size);
+			h = om_fast_hash(h, a->s[k].data, a->s[k].size);
 		return h;
 	default:
 		return h;
@@ -75,11 +51,11 @@ hash_attr(uint64_t h, const om_attr *a)
 static uint64_t
 hash_op(const om_op *op)
 {
-	uint64_t h = hash_text(hash_text(om_tile_mix(2, (uint64_t)op->version), op->domain), op->type);
+	uint64_t h = om_fast_hash_text(om_fast_hash_text(om_fast_hash_number(2, (uint64_t)op->version), op->domain), op->type);
 
 	for (uint32_t k = 0; k < op->nattr; k++)
 		h = hash_attr(h, &op->attr[k]);
-	return om_tile_mix(h, op->nbody);
+	return om_fast_hash_number(h, op->nbody);
 }
 
 /* ---- Lifetimes. ---- */
@@ -196,11 +172,11 @@ hash_input(om_tile_graph *g, uint64_t h, const om_value *v, uint32_t end, uint32
 	const uint32_t root = g->root[v->id];
 
 	if (g->seen[v->id])
-		return om_tile_mix(h, g->seen[v->id]);
+		return om_fast_hash_number(h, g->seen[v->id]);
 	g->seen[v->id] = *count += 1;
 	if (root != v->id)
-		h = om_tile_mix(h, g->seen[root] ? g->seen[root] : (g->seen[root] = *count += 1));
-	h = om_tile_mix(h, (g->request->bytes[root] != 0) + 2 * (g->used[root] != NONE && g->used[root] >= end));
+		h = om_fast_hash_number(h, g->seen[root] ? g->seen[root] : (g->seen[root] = *count += 1));
+	h = om_fast_hash_number(h, (g->request->bytes[root] != 0) + 2 * (g->used[root] != NONE && g->used[root] >= end));
 	return hash_type(h, v);
 }
 
@@ -213,16 +189,16 @@ om_tile_hash(om_tile_graph *g, uint32_t first, uint32_t end)
 	memset(g->seen, 0, g->p->nvalue * sizeof *g->seen);
 	for (uint32_t i = first; i < end; i++) {
 		const om_op *op = g->op[i];
-		h = om_tile_mix(h, g->hash[i]);
+		h = om_fast_hash_number(h, g->hash[i]);
 		for (uint32_t k = 0; k < op->nin; k++)
-			h = !op->in[k] ? om_tile_mix(h, 5)
-				: g->constant[op->in[k]->id] ? om_tile_mix(h, g->constant[op->in[k]->id])
+			h = !op->in[k] ? om_fast_hash_number(h, 5)
+				: g->constant[op->in[k]->id] ? om_fast_hash_number(h, g->constant[op->in[k]->id])
 				: hash_input(g, h, op->in[k], end, &count);
 		for (uint32_t k = 0; k < op->nout; k++) {
 			if (!op->out[k])
 				continue;
 			g->seen[op->out[k]->id] = count += 1;
-			h = hash_type(om_tile_mix(h, (uint64_t)om_tile_is_read_after(g, op->out[k], end)
+			h = hash_type(om_fast_hash_number(h, (uint64_t)om_tile_is_read_after(g, op->out[k], end)
 				+ 2 * (g->request->bytes[op->out[k]->id] != 0)), op->out[k]);
 		}
 	}

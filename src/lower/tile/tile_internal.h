@@ -52,8 +52,6 @@ bool om_tile_is_read_after(const om_tile_graph *g, const om_value *v, uint32_t e
 uint64_t om_tile_through(const om_tile_graph *g, uint32_t first, uint32_t end);
 /* The hash of an interval: equal for intervals that have the same regions. */
 uint64_t om_tile_hash(om_tile_graph *g, uint32_t first, uint32_t end);
-/* Continue a hash with a number. */
-uint64_t om_tile_mix(uint64_t h, uint64_t x);
 
 /* ---- What parts need (tile_rules.c). ---- */
 
