@@ -19,7 +19,6 @@
 #include "base/convert_elements.h"
 #include "opdef/columns.h"
 #include "opdef/op_rule.h"
-#include "opdef/slice.h"
 
 static om_tensor
 tensor_of(const om_value *v)
@@ -576,18 +575,6 @@ bool
 om_op_look_subbuffer(om_op_look *l, const om_op *op, uint32_t in, uint64_t *offset)
 {
 	return op->opdef && op->in[in] && op->out[0] && look_at(l, op) && om_op_context_subbuffer(&l->c, in, offset);
-}
-
-bool
-om_op_look_slice(om_op_look *l, const om_op *op, uint32_t out, om_part part, om_slice *s)
-{
-	return op->opdef && look_at(l, op) && om_op_context_slice(&l->c, out, part, NULL, s);
-}
-
-bool
-om_op_look_partial(om_op_look *l, const om_op *op, uint32_t in, om_part part, om_slice *s)
-{
-	return op->opdef && look_at(l, op) && om_op_context_partial(&l->c, in, part, NULL, s);
 }
 
 bool

@@ -10,10 +10,6 @@
 bool om_op_context_slice(const om_op_context *c, uint32_t out, om_part part, om_slice_edit *edit, om_slice *s);
 bool om_op_context_partial(const om_op_context *c, uint32_t in, om_part part, om_slice_edit *edit, om_slice *s);
 
-/* The same for many calls about one op; the arrays of `*s` live as long as the look stays at the op. */
-bool om_op_look_slice(om_op_look *l, const om_op *op, uint32_t out, om_part part, om_slice *s);
-bool om_op_look_partial(om_op_look *l, const om_op *op, uint32_t in, om_part part, om_slice *s);
-
 /* ---- For columns. ---- */
 
 static inline om_part

@@ -3,7 +3,7 @@
 #define OM_TILE_INTERNAL_H
 
 #include "lower/tile/tile.h"
-#include "onnxmem/slice.h"
+#include "opdef/slice.h"
 
 enum { OM_TILE_NONE = UINT32_MAX };
 
@@ -12,6 +12,7 @@ enum { OM_TILE_NONE = UINT32_MAX };
 /* An op whose outputs have parts along an axis, or whose output is a sum over an axis of an input. */
 typedef struct om_tile_rule {
 	const om_op *op;
+	om_op_context context;    /* of the op */
 	bool is_sum;              /* a sum over input `index`; else output `index` has parts */
 	uint32_t index;
 	int axis;

@@ -9,24 +9,15 @@
 /* Axes of a million rows are not divided: their tables would be larger than the gain. */
 enum { LONGEST = 1 << 16 };
 
-static om_part
-part_of(const om_tile_rule *r, int64_t lo, int64_t hi)
-{
-	return (om_part){r->axis, lo, hi};
-}
-
-static bool
-query(om_arena *mem, const om_tile_rule *r, int64_t lo, int64_t hi, om_slice *s)
-{
-	*s = (om_slice){0};
-	return r->is_sum ? om_op_partial(mem, r->op, r->index, part_of(r, lo, hi), s)
-		: om_op_slice(mem, r->op, r->index, part_of(r, lo, hi), s);
-}
-
 bool
 om_tile_part(om_arena *mem, const om_tile_rule *r, int64_t lo, int64_t hi, om_slice *s)
 {
-	return query(mem, r, lo, hi, s);
+	const om_part part = {r->axis, lo, hi};
+	om_op_context c = r->context;
+
+	c.mem = mem;
+	c.memo = NULL;
+	return r->is_sum ? om_op_context_partial(&c, r->index, part, NULL, s) : om_op_context_slice(&c, r->index, part, NULL, s);
 }
 
 static om_tile_rule *
@@ -47,7 +38,7 @@ rule_new(om_tile_graph *g, const om_op *op, bool is_sum, uint32_t index, int axi
 
 	*r = (om_tile_rule){.op = op, .is_sum = is_sum, .index = index, .axis = axis, .length = length, .next = g->rule[op->id]};
 	g->rule[op->id] = r;
-	if (length < 1 || length > LONGEST || !query(g->mem, r, 0, length, &s))
+	if (length < 1 || length > LONGEST || !om_op_query(&r->context, g->mem, op) || !om_tile_part(g->mem, r, 0, length, &s))
 		return r;
 	const size_t n = ((size_t)length + 1) * op->nin;
 	r->in = s.in;
@@ -92,7 +83,7 @@ fill(om_tile_rule *r, int64_t lo, int64_t hi, bool is_end)
 	om_arena *tmp = om_arena_new();
 	int64_t *to = is_end ? &r->to[hi * r->op->nin] : &r->from[lo * r->op->nin];
 	om_slice s;
-	const bool ok = query(tmp, r, lo, hi, &s);
+	const bool ok = om_tile_part(tmp, r, lo, hi, &s);
 
 	for (uint32_t k = 0; k < r->op->nin; k++) {
 		to[k] = REFUSED;
