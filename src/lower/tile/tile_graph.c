@@ -100,16 +100,50 @@ om_tile_is_read_after(const om_tile_graph *g, const om_value *v, uint32_t end)
 }
 
 static void
-find_root(om_tile_graph *g, const om_op *op, uint32_t k)
+find_root(om_tile_graph *g, om_op_look *look, const om_op *op, uint32_t k)
 {
 	const om_value *v = op->out[k];
 	om_view_of of;
 
 	g->root[v->id] = v->id;
 	g->made[v->id] = g->position[op->id];
-	if (!om_op_view(op, k, &of) || !op->in[of.in] || op->in[of.in]->is_const || !g->request->bytes[g->root[op->in[of.in]->id]])
+	if (!om_op_look_view(look, op, k, &of))
+		return;
+	if (k == 0)
+		g->view[op->id] = of.in;
+	if (!op->in[of.in] || op->in[of.in]->is_const || !g->request->bytes[g->root[op->in[of.in]->id]])
 		return;
 	g->root[v->id] = g->root[op->in[of.in]->id];
+}
+
+static void
+find_over(om_tile_graph *g, om_op_look *look, const om_op *op)
+{
+	if (!op->opdef || !op->opdef->inplace)
+		return;
+	bool *over = g->over[op->id] = OM_NEWN(g->mem, bool, (size_t)op->nout * op->nin);
+	for (uint32_t k = 0; k < op->nout; k++)
+		for (uint32_t i = 0; i < op->nin; i++)
+			over[k * op->nin + i] = op->out[k] && op->in[i] && om_op_look_inplace(look, op, k, i);
+}
+
+/* What views and ops in place share. */
+static void
+find_shared(om_tile_graph *g)
+{
+	om_op_look look = {0};
+
+	g->view = OM_NEWN(g->mem, uint32_t, g->p->nop);
+	g->over = OM_NEWN(g->mem, bool *, g->p->nop);
+	for (uint32_t k = 0; k < g->p->nop; k++)
+		g->view[k] = NONE;
+	for (uint32_t i = 0; i < g->nop; i++) {
+		for (uint32_t k = 0; k < g->op[i]->nout; k++)
+			if (g->op[i]->out[k])
+				find_root(g, &look, g->op[i], k);
+		find_over(g, &look, g->op[i]);
+	}
+	om_op_look_end(&look);
 }
 
 static void
@@ -119,10 +153,7 @@ find_lifetimes(om_tile_graph *g)
 		g->root[k] = k;
 		g->made[k] = g->used[k] = NONE;
 	}
-	for (uint32_t i = 0; i < g->nop; i++)
-		for (uint32_t k = 0; k < g->op[i]->nout; k++)
-			if (g->op[i]->out[k])
-				find_root(g, g->op[i], k);
+	find_shared(g);
 	for (uint32_t k = 0; k < g->p->nvalue; k++) {
 		const uint32_t last = last_use(g, g->p->values[k]), root = g->root[k];
 		if (last != NONE && (g->used[root] == NONE || last > g->used[root]))

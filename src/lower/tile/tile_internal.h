@@ -32,6 +32,8 @@ typedef struct om_tile_graph {
 	om_op **op;               /* in order */
 	uint32_t nop;
 	uint32_t *position;       /* by op id; OM_TILE_NONE: it does not run in the graph */
+	uint32_t *view;           /* by op id: the input that output 0 is a view of; OM_TILE_NONE */
+	bool **over;              /* by op id: [nout][nin] may the output be computed over the input; NULL: over none */
 	uint32_t *root;           /* by value id: the value that it is a view of, or itself */
 	uint32_t *made, *used;    /* by value id of a root: positions of the op that makes it, and of the last reader of it or
 	                             its views; a result is read at `nop`.  A parameter is made at OM_TILE_NONE */

@@ -275,31 +275,21 @@ concatenate(struct sweep *s, const om_tile_step *step, size_t at)
 	return true;
 }
 
-static bool
-is_whole_view(const om_op *op, uint32_t *in)
-{
-	om_view_of of;
-
-	if (!om_op_view(op, 0, &of))
-		return false;
-	*in = of.in;
-	return true;
-}
-
 /* An op, or a part of one: a view, or computed over an input. */
 static bool
 run_op(struct sweep *s, const om_tile_step *step, uint32_t k, size_t at)
 {
-	uint32_t in;
+	const uint32_t in = s->g->view[step->op->id];
+	const bool *over = s->g->over[step->op->id];
 
-	if (k == 0 && step->scratch == 0 && is_whole_view(step->op, &in) && step->in[in] != NONE
-	    && s->extent[step->in[in]].exists) {
+	if (step->scratch)
+		return false;
+	if (k == 0 && in != NONE && step->in[in] != NONE && s->extent[step->in[in]].exists) {
 		share(s, step->out[0], step->in[in]);
 		return true;
 	}
-	for (uint32_t i = 0; i < step->nin && step->op->opdef && step->op->opdef->inplace && !step->scratch; i++)
-		if (step->in[i] != NONE && s->extent[step->in[i]].exists && s->last[step->in[i]] == at
-		    && om_op_inplace(step->op, k, i) && take_over(s, step->out[k], step->in[i], at))
+	for (uint32_t i = 0; over && i < step->nin; i++)
+		if (step->in[i] != NONE && over[k * step->nin + i] && take_over(s, step->out[k], step->in[i], at))
 			return true;
 	return false;
 }
