@@ -304,24 +304,31 @@ build(const struct builder *b, om_arena *mem, const om_slice *s, om_value *const
 	return finish_outputs(b, s, op, made);
 }
 
-om_status
-om_slice_op(om_session *s, om_prog *p, const om_op *op, uint32_t out, om_part part, om_value *const *in, om_op *at,
-	om_value **made)
+/* The part of output `k`, or with `is_partial` the contribution of that of input `k`. */
+static om_status
+build_part(const struct builder *b, uint32_t k, bool is_partial, om_part part, om_value *const *in, om_value **made)
 {
-	const struct builder b = {s, p, op, at};
 	om_arena *mem = om_arena_new();
 	om_slice_edit edit;
 	om_op_context c;
 	om_slice slice;
 	om_status st;
 
-	if (op->opdef && om_op_query(&c, mem, op) && om_op_context_slice(&c, out, part, &edit, &slice))
-		st = build(&b, mem, &slice, in, made);
+	if (b->op->opdef && om_op_query(&c, mem, b->op) && (is_partial ? om_op_context_partial(&c, k, part, &edit, &slice)
+	    : om_op_context_slice(&c, k, part, &edit, &slice)))
+		st = build(b, mem, &slice, in, made);
 	else
-		st = om_op_fail(s, OM_INVALID, op, "output %u has no part %lld to %lld along axis %d", out, (long long)part.lo,
-			(long long)part.hi, part.axis);
+		st = om_op_fail(b->s, OM_INVALID, b->op, "%s %u has no part %lld to %lld along axis %d",
+			is_partial ? "input" : "output", k, (long long)part.lo, (long long)part.hi, part.axis);
 	om_arena_free(mem);
 	return st;
+}
+
+om_status
+om_slice_op(om_session *s, om_prog *p, const om_op *op, uint32_t out, om_part part, om_value *const *in, om_op *at,
+	om_value **made)
+{
+	return build_part(&(struct builder){s, p, op, at}, out, false, part, in, made);
 }
 
 /* ---- Partial results. ---- */
@@ -330,19 +337,10 @@ om_status
 om_partial_op(om_session *s, om_prog *p, const om_op *op, uint32_t in, om_part part, om_value *const *parts, om_op *at,
 	om_value **made)
 {
-	const struct builder b = {s, p, op, at};
 	om_arena *mem = om_arena_new();
 	om_value **all = OM_NEWN(mem, om_value *, op->nout + 1);
-	om_slice_edit edit;
-	om_op_context c;
-	om_slice slice;
-	om_status st;
+	const om_status st = build_part(&(struct builder){s, p, op, at}, in, true, part, parts, all);
 
-	if (op->opdef && om_op_query(&c, mem, op) && om_op_context_partial(&c, in, part, &edit, &slice))
-		st = build(&b, mem, &slice, parts, all);
-	else
-		st = om_op_fail(s, OM_INVALID, op, "input %u has no part %lld to %lld along axis %d", in, (long long)part.lo,
-			(long long)part.hi, part.axis);
 	*made = all[0];
 	om_arena_free(mem);
 	return st;
