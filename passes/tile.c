@@ -168,7 +168,7 @@ search(om_run *r, om_prog *p, om_prog *copy, om_arena *mem, om_tiling **out)
 
 	OM_TRY(om_tile_unpack(r->session, copy, &n));
 	OM_TRY(read_request(r, copy, &request));
-	OM_TRY(om_tile_search(r->session, copy, &request, r->scratch, &t));
+	om_tile_search(copy, &request, r->scratch, &t);
 	om_count(r, "simulated", t.simulated);
 	if (t.is_limited)
 		om_limit_reached(r, p, "effort", "the search for regions to tile; others may lower the peak further");

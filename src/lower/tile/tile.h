@@ -81,7 +81,7 @@ typedef struct om_tiling {
 
 /* Find regions that lower the peak of `p`, whose shapes are known and constants folded.  Results are allocated from
  * `mem`.  The ops run in the order of the blocks. */
-om_status om_tile_search(om_session *s, const om_prog *p, const om_tile_request *r, om_arena *mem, om_tile_plan *out);
+void om_tile_search(const om_prog *p, const om_tile_request *r, om_arena *mem, om_tile_plan *out);
 
 /* Divide products that are only cut into blocks of columns, such as packed queries, keys and values, into one product for
  * each block; `*count` receives their number.  It takes no more work, and gives the search more ways. */

@@ -270,9 +270,8 @@ make_step(struct maker *m, const om_tile_code *c, const om_tile_step *step)
 
 /* ---- Regions. ---- */
 
-/* The op that computes `made` computes `v`. */
-static void
-take_name(om_value *v, om_value *made)
+void
+om_tile_take_name(om_value *v, om_value *made)
 {
 	om_op *op = made->def;
 	uint32_t k = 0;
@@ -313,7 +312,7 @@ build(struct maker *m, const om_tile_region *r, const om_tile_code *c)
 			om_op_remove(r->g->op[i]);
 	for (size_t k = 0; k < r->nvalue; k++)
 		if (r->value[k].is_out && !r->value[k].is_before)
-			take_name((om_value *)r->value[k].v, m->made[c->result[k]]);
+			om_tile_take_name((om_value *)r->value[k].v, m->made[c->result[k]]);
 	return OM_OK;
 }
 

@@ -92,26 +92,15 @@ static const om_part whole = {OM_WHOLE, 0, 0};
 
 /* ---- The rows of each band. ---- */
 
-/* The rows of the input that are there after a band, if it is divided; -1 otherwise. */
-static int64_t
-available(const struct emitter *e, const int64_t *length_of, const om_tile_rule *rule, uint32_t k)
-{
-	const om_value *v = rule->op->in[k];
-
-	if (!v || om_tile_is_const(v) || rule->in[k].axis == OM_WHOLE)
-		return -1;
-	return length_of[e->r->of[v->id] - 1];
-}
-
+/* `there`: by value, the rows that are there after a band. */
 static bool
 suffices(const struct emitter *e, const int64_t *there, om_tile_rule *rule, int64_t hi)
 {
 	for (uint32_t k = 0; k < rule->op->nin; k++) {
-		const int64_t have = available(e, there, rule, k);
-		if (have < 0)
+		if (!om_tile_is_divided(rule, k))
 			continue;
 		const int64_t to = om_tile_to(rule, k, hi);
-		if (to < 0 || to > have)
+		if (to < 0 || to > there[e->r->of[rule->op->in[k]->id] - 1])
 			return false;
 	}
 	return true;
@@ -120,11 +109,9 @@ suffices(const struct emitter *e, const int64_t *there, om_tile_rule *rule, int6
 static bool
 is_driven(const om_tile_rule *rule)
 {
-	for (uint32_t k = 0; k < rule->op->nin; k++) {
-		const om_value *v = rule->op->in[k];
-		if (v && !om_tile_is_const(v) && rule->in[k].axis != OM_WHOLE)
+	for (uint32_t k = 0; k < rule->op->nin; k++)
+		if (om_tile_is_divided(rule, k))
 			return true;
-	}
 	return false;
 }
 

@@ -62,6 +62,8 @@ uint64_t om_tile_hash(om_tile_graph *g, uint32_t first, uint32_t end);
 om_tile_rule *om_tile_rule_for(om_tile_graph *g, const om_op *op, uint32_t out, int axis);
 /* The rule for a sum over `axis` of input `in`. */
 om_tile_rule *om_tile_rule_sum(om_tile_graph *g, const om_op *op, uint32_t in, int axis);
+/* Is input `k` computed, and read in parts? */
+bool om_tile_is_divided(const om_tile_rule *r, uint32_t k);
 /* The first row of input `k` that a part needs which begins at `lo`, and the row after the last that one needs which
  * ends at `hi`; below 0: there is no such part. */
 int64_t om_tile_from(om_tile_rule *r, uint32_t k, int64_t lo);
@@ -156,6 +158,11 @@ bool om_tile_code_new(om_tile_region *r, uint32_t bands, om_tile_join join, om_a
 void om_tile_code_whole(const om_tile_graph *g, om_arena *mem, om_tile_code *c);
 /* Do all elements of the part follow one another in the value? */
 bool om_tile_is_contiguous(const om_value *v, int axis);
+
+/* ---- Building (tile_build.c). ---- */
+
+/* The op that computes `made` computes `v` instead, for all readers of either. */
+void om_tile_take_name(om_value *v, om_value *made);
 
 /* ---- Estimated peaks (tile_sweep.c). ---- */
 

@@ -253,7 +253,7 @@ find_bands(struct walk *w, bool *is_banded)
 			return false;
 		is_banded[i - r->first] = true;
 		for (uint32_t k = 0; k < op->nin; k++)
-			if (op->in[k] && rule->in[k].axis != OM_WHOLE && !om_tile_is_const(op->in[k]))
+			if (om_tile_is_divided(rule, k))
 				is_needed[r->of[op->in[k]->id] - 1] = true;
 	}
 	return true;
@@ -288,10 +288,9 @@ list_readers(om_tile_region *r)
 		const om_tile_rule *rule = r->band[b];
 		r->longest = rule->length > r->longest ? rule->length : r->longest;
 		for (uint32_t k = 0; k < rule->op->nin; k++) {
-			const om_value *v = rule->op->in[k];
-			if (!v || om_tile_is_const(v) || rule->in[k].axis == OM_WHOLE)
+			if (!om_tile_is_divided(rule, k))
 				continue;
-			om_tile_value *e = om_tile_value_of(r, v);
+			om_tile_value *e = om_tile_value_of(r, rule->op->in[k]);
 			e->is_source = !e->is_banded;
 			OM_PUSH(r->mem, e->reader, e->nreader, e->capreader, ((om_tile_reader){b, k}));
 		}

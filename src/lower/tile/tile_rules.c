@@ -74,6 +74,12 @@ om_tile_rule_sum(om_tile_graph *g, const om_op *op, uint32_t in, int axis)
 	return op->nin > in ? rule_of(g, op, true, in, axis, op->in[in]) : NULL;
 }
 
+bool
+om_tile_is_divided(const om_tile_rule *r, uint32_t k)
+{
+	return r->op->in[k] && !om_tile_is_const(r->op->in[k]) && r->in[k].axis != OM_WHOLE;
+}
+
 enum { REFUSED = -2 };
 
 /* Store an end of each input part; of those without elements, REFUSED. */

@@ -28,13 +28,19 @@ static const uint32_t ladder[2][LADDER] = {
 	{2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128},
 };
 
+static uint32_t
+bands_of(om_tile_axis axis, uint32_t step)
+{
+	return ladder[axis == OM_TILE_SUM][step];
+}
+
 /* What a region takes, without storage that exists before and after it. */
 struct cost {
 	uint64_t peak;            /* 0: not simulated; UINT64_MAX: it cannot be divided so */
 	uint32_t nstep;
 };
 
-static const struct cost unknown = {UINT64_MAX, 0};
+static const struct cost none = {UINT64_MAX, 0};
 
 /* The regions of all intervals with the same hash. */
 struct memo {
@@ -54,7 +60,6 @@ struct reached {
 };
 
 struct search {
-	om_session *session;
 	om_tile_graph *g;
 	const om_tile_request *request;
 	om_arena *mem;
@@ -168,7 +173,7 @@ simulate(struct search *s, const struct interval *i, struct memo *m, uint32_t ba
 	om_tile_region r;
 	om_tile_code c;
 
-	*cost = (struct cost){UINT64_MAX, 0};
+	*cost = none;
 	if (make_region(s, i, m, tmp, &r) && om_tile_code_new(&r, bands, i->join, tmp, &c)) {
 		cost->peak = om_tile_sweep(s->g, &c, &r, NULL);
 		cost->nstep = (uint32_t)c.nstep;
@@ -181,15 +186,15 @@ static const struct cost *
 cost_of(struct search *s, const struct interval *i, struct memo *m, uint32_t step)
 {
 	struct cost *cost = &m->cost[i->axis][i->join][step];
-	const uint32_t bands = ladder[i->axis == OM_TILE_SUM][step];
+	const uint32_t bands = bands_of(i->axis, step);
 
 	if (cost->peak)
 		return cost;
 	if ((m->is_known[i->axis] && m->longest[i->axis] < bands) || (uint64_t)bands * (s->cut[i->y] - s->cut[i->x]) > MOST_STEPS) {
-		*cost = (struct cost){UINT64_MAX, 0};
+		*cost = none;
 	} else if (s->simulated >= s->request->effort) {
 		s->is_limited = true;
-		return &unknown;
+		return &none;
 	} else {
 		simulate(s, i, m, bands, cost);
 	}
@@ -211,8 +216,7 @@ finest(struct search *s, const struct interval *i, const struct memo *m)
 	const uint32_t n = s->cut[i->y] - s->cut[i->x];
 	uint32_t step = FINE;
 
-	while (step > 0 && ((int64_t)ladder[i->axis == OM_TILE_SUM][step] > m->longest[i->axis]
-	       || ladder[i->axis == OM_TILE_SUM][step] * n > MOST_STEPS))
+	while (step > 0 && (bands_of(i->axis, step) > m->longest[i->axis] || bands_of(i->axis, step) * n > MOST_STEPS))
 		step--;
 	return step;
 }
@@ -272,7 +276,7 @@ choose(struct search *s, uint32_t x, uint32_t y, uint64_t most, om_tile_choice *
 			const struct cost *cost = cost_of(s, &i, m, step);
 			if (cost->nstep >= best->nstep)
 				continue;
-			*best = (om_tile_choice){s->cut[x], s->cut[y], i.axis, i.join, ladder[axis == OM_TILE_SUM][step], cost->nstep};
+			*best = (om_tile_choice){s->cut[x], s->cut[y], i.axis, i.join, bands_of(i.axis, step), cost->nstep};
 			*peak = cost->peak + through(s, x, y);
 		}
 	return best->nstep != UINT32_MAX;
@@ -461,10 +465,10 @@ explain(struct search *s, om_tile_plan *out)
 		out->refusal.why = "it has no parts along any axis that is tried";
 }
 
-om_status
-om_tile_search(om_session *session, const om_prog *p, const om_tile_request *r, om_arena *mem, om_tile_plan *out)
+void
+om_tile_search(const om_prog *p, const om_tile_request *r, om_arena *mem, om_tile_plan *out)
 {
-	struct search s = {.session = session, .request = r, .mem = mem};
+	struct search s = {.request = r, .mem = mem};
 
 	*out = (om_tile_plan){0};
 	s.may_scatter = !r->only_concat && om_opset_version(p, "") >= FIRST_SCATTER;
@@ -478,5 +482,4 @@ om_tile_search(om_session *session, const om_prog *p, const om_tile_request *r, 
 	out->simulated = s.simulated;
 	out->is_limited = s.is_limited;
 	explain(&s, out);
-	return OM_OK;
 }

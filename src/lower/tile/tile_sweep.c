@@ -95,15 +95,6 @@ compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static om_part
-rows_of(const struct sweep *s, uint32_t piece)
-{
-	const om_tile_piece *p = &s->c->piece[piece];
-	const int axis = p->part.axis;
-
-	return axis == OM_WHOLE ? (om_part){axis, 0, 0} : p->part;
-}
-
 /* Segments of a piece for the ranges between its cuts: from `cut`, sorted, of `n` rows. */
 static void
 divide(struct sweep *s, uint32_t piece, const int64_t *cut, uint32_t n, int64_t lo, int64_t hi)
@@ -131,7 +122,7 @@ allocate(struct sweep *s, uint32_t piece, const int64_t *cut, uint32_t ncut, int
 {
 	const om_value *v = s->c->piece[piece].of;
 	struct extent *x = &s->extent[piece];
-	om_part part = rows_of(s, piece);
+	om_part part = s->c->piece[piece].part;
 
 	if (part.axis == OM_WHOLE && axis != OM_WHOLE)
 		part = (om_part){axis, 0, v->shape.dim[axis]};
@@ -256,7 +247,7 @@ concatenate(struct sweep *s, const om_tile_step *step, size_t at)
 	if (!om_tile_is_contiguous(s->c->piece[made].of, step->part.axis) || !all)
 		return false;
 	for (uint32_t k = 0; k < step->nin; k++)
-		n += step->in[k] == NONE ? 0 : s->extent[step->in[k]].n;
+		n += s->extent[step->in[k]].n;
 	extent_new(s, &x, n);
 	x.n = 0;
 	for (uint32_t k = 0; k < step->nin; k++) {
@@ -270,7 +261,6 @@ concatenate(struct sweep *s, const om_tile_step *step, size_t at)
 	if (have < all)
 		x.segment[x.n++] = segment_new(s, all - have);
 	s->extent[made] = x;
-	s->extent[made].n = x.n;
 	hold(s, made);
 	return true;
 }

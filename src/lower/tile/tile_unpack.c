@@ -243,16 +243,11 @@ build_block(struct unpack *u, const om_value *packed, const struct block *b)
 		OM_TRY(build_part(u, u->chain[k], u->part[k], v, b->cut, &v));
 	if (b->is_gathered)
 		return gather_first(u, b->cut, v);
-	om_op *op = v->def;
-	for (k = 0; op->out[k] != v;)
-		k++;
 	for (uint32_t i = 0; i < b->cut->nout; i++)
 		if (b->cut->out[i] == b->v)
 			b->cut->out[i] = NULL;
 	b->v->def = NULL;
-	v->def = NULL;
-	op->out[k] = NULL;
-	om_op_set_out(op, k, b->v);
+	om_tile_take_name(b->v, v);
 	return OM_OK;
 }
 
