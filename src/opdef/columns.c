@@ -197,6 +197,15 @@ om_cost_of_input(const om_op_context *c, om_cost *cost)
 	cost->flops = (double)om_shape_count(&c->in[0].shape);
 }
 
+void
+om_most_first(const om_op_context *c, uint32_t out, om_shape *most)
+{
+	(void)out;
+	for (int d = 0; d < most->rank && d < c->in[0].shape.rank; d++)
+		if (most->dim[d] < 0)
+			most->dim[d] = c->in[0].shape.dim[d];
+}
+
 bool
 om_inplace_first(const om_op_context *c, uint32_t out, uint32_t in)
 {

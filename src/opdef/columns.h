@@ -51,6 +51,9 @@ om_status om_infer_same(om_op_context *c);
  * it before they write the same element of the output. */
 bool om_inplace_first(const om_op_context *c, uint32_t out, uint32_t in);
 
+/* No axis of the output is longer than that of the first input. */
+void om_most_first(const om_op_context *c, uint32_t out, om_shape *most);
+
 /* One FLOP for each element of the first input: operators that look at all of them once. */
 void om_cost_of_input(const om_op_context *c, om_cost *cost);
 

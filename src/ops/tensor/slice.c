@@ -197,16 +197,6 @@ slice_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* No axis becomes longer. */
-static void
-slice_most(const om_op_context *c, uint32_t out, om_shape *most)
-{
-	(void)out;
-	for (int d = 0; d < most->rank && d < c->in[0].shape.rank; d++)
-		if (most->dim[d] < 0)
-			most->dim[d] = c->in[0].shape.dim[d];
-}
-
 /* The selected elements are contiguous: every axis after the first one that keeps more than one
  * element is kept in full. */
 static bool
@@ -431,7 +421,7 @@ static const om_attr_spec compress_attrs[] = {
 
 #define ONE .domain = "", .min_out = 1, .max_out = 1
 #define SLICE ONE, .name = "Slice", .brief = "slices along axes", \
-	.flags = OM_SPLATS, .infer = slice_infer, .max_shape = slice_most, .slice = slice_slice, \
+	.flags = OM_SPLATS, .infer = slice_infer, .max_shape = om_most_first, .slice = slice_slice, \
 	.propagate_data = om_elems_moved, .view = slice_view, .cpu = slice_cpu
 
 const om_opdef om_ops_slice[] = {

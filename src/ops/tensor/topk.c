@@ -154,16 +154,6 @@ top_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* k is at most the length of the axis. */
-static void
-top_most(const om_op_context *c, uint32_t out, om_shape *most)
-{
-	(void)out;
-	for (int d = 0; d < most->rank && d < c->in[0].shape.rank; d++)
-		if (most->dim[d] < 0)
-			most->dim[d] = c->in[0].shape.dim[d];
-}
-
 /* The output dim already gives k, both at run time and while planning. */
 static int64_t
 top_count(const om_op_context *c)
@@ -278,7 +268,7 @@ const om_opdef om_ops_topk[] = {
 	{
 		.name = "TopK", .brief = "largest or smallest elements along an axis, and their indices",
 		.since = 10, .min_in = 2, .max_in = 2, .min_out = 2, .max_out = 2,
-		.attrs = top_attrs, .infer = top_infer, .max_shape = top_most, .slice = top_slice, .cpu = top_cpu, .scratch = top_scratch,
+		.attrs = top_attrs, .infer = top_infer, .max_shape = om_most_first, .slice = top_slice, .cpu = top_cpu, .scratch = top_scratch,
 		.cost = om_cost_of_input, .input_types = {OF_NUMBERS, OF(INT64)},
 	},
 	{0}
