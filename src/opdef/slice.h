@@ -47,6 +47,24 @@ om_part_along(const om_part *p, int axis)
 	return (om_part){axis, p->lo, p->hi};
 }
 
+/* The range of elements that a range of units of `each` elements is, along `axis`. */
+static inline om_part
+om_part_scaled(const om_part *p, int axis, int64_t each)
+{
+	return (om_part){axis, p->lo * each, p->hi * each};
+}
+
+/* The units of `each` elements that contain a part; what they have beyond it is the surplus. */
+static inline om_part
+om_slice_units(om_slice *s, const om_part *p, int64_t each)
+{
+	const om_part units = {p->axis, p->lo / each, (p->hi - 1) / each + 1};
+
+	s->before = p->lo - units.lo * each;
+	s->after = units.hi * each - p->hi;
+	return units;
+}
+
 /* The op becomes another operator of ai.onnx, without attributes, with `nin` inputs. */
 void om_slice_become(om_slice *s, const char *type, uint32_t nin);
 

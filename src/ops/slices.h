@@ -39,6 +39,8 @@ bool om_partial_matmul_integer(const om_op_context *c, uint32_t in, om_slice *s)
 bool om_slice_matmul_quantized(const om_op_context *c, uint32_t out, om_slice *s);
 /* The parts of both operands of a product of matrices, inputs `ak` and `bk`. */
 void om_slice_operands(const om_op_context *c, om_slice *s, uint32_t ak, uint32_t bk);
+/* Contributions to a sum over axis `left` of input `ak` and axis `right` of input `bk`, for a part of input `in`. */
+bool om_partial_operands(om_slice *s, uint32_t in, uint32_t ak, int left, uint32_t bk, int right);
 /* A scale or zero point: one for all, or a list with one for each of `n` positions of axis `axis` of the output; false for
  * any other. */
 bool om_slice_each(const om_op_context *c, om_slice *s, uint32_t k, int axis, int64_t n);
@@ -51,6 +53,8 @@ bool om_partial_gemm(const om_op_context *c, uint32_t in, om_slice *s);
 /* CumSum, CumProd: the other axes (math/axis_scan.c). */
 bool om_slice_cumulative(const om_op_context *c, uint32_t out, om_slice *s);
 
+/* A reduction of input 0: the axes that are kept (math/reduce.c). */
+bool om_slice_kept(const om_op_context *c, uint32_t out, om_slice *s, const bool *is_reduced, bool keeps);
 /* The op of a part becomes the reduction `type` over these axes of input 0 (math/reduce.c). */
 void om_slice_reduce(const om_op_context *c, om_slice *s, const char *type, const bool *is_reduced, bool keeps);
 

@@ -155,13 +155,8 @@ om_partial_matmul_fused(const om_op_context *c, uint32_t in, om_slice *s)
 {
 	const int a = c->in[0].shape.rank - (is_transposed(c, "transA") ? 2 : 1);
 	const int b = c->in[1].shape.rank - (is_transposed(c, "transB") ? 1 : 2);
-	const om_part p = s->in[in];
 
-	if (!are_matrices(c) || p.axis != (in ? b : a))
-		return false;
-	s->in[0] = om_part_along(&p, a);
-	s->in[1] = om_part_along(&p, b);
-	return true;
+	return are_matrices(c) && om_partial_operands(s, in, 0, a, 1, b);
 }
 
 /* Columns have scales one after another, or a row of them; zero points of a column may be packed into bytes of their own. */
@@ -320,12 +315,8 @@ om_slice_quantized_mean(const om_op_context *c, uint32_t out, om_slice *s)
 	const int rank = c->in[0].shape.rank;
 	const bool keeps = om_attr_int(c->op, "keepdims") != 0;
 	bool is_reduced[OM_MAX_RANK] = {false};
-	int axis = 0;
 
 	for (size_t k = 0; k < n; k++)
 		is_reduced[(axes[k] + rank) % rank] = true;
-	for (int left = s->out[out].axis; axis < rank && (left > 0 || (!keeps && is_reduced[axis])); axis++)
-		left -= keeps || !is_reduced[axis];
-	s->in[0] = om_part_along(&s->out[out], axis);
-	return !is_reduced[axis] && are_single(c, 1, 5);
+	return om_slice_kept(c, out, s, is_reduced, keeps) && are_single(c, 1, 5);
 }

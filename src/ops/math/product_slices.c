@@ -43,11 +43,9 @@ om_slice_operands(const om_op_context *c, om_slice *s, uint32_t ak, uint32_t bk)
 	}
 }
 
-static bool
-matmul_sum(const om_op_context *c, om_slice *s, uint32_t in, uint32_t ak, uint32_t bk)
+bool
+om_partial_operands(om_slice *s, uint32_t in, uint32_t ak, int left, uint32_t bk, int right)
 {
-	const om_shape *a = &c->in[ak].shape, *b = &c->in[bk].shape;
-	const int left = a->rank - 1, right = b->rank > 1 ? b->rank - 2 : 0;
 	const om_part p = s->in[in];
 
 	if ((in != ak || p.axis != left) && (in != bk || p.axis != right))
@@ -55,6 +53,14 @@ matmul_sum(const om_op_context *c, om_slice *s, uint32_t in, uint32_t ak, uint32
 	s->in[ak] = om_part_along(&p, left);
 	s->in[bk] = om_part_along(&p, right);
 	return true;
+}
+
+static bool
+matmul_sum(const om_op_context *c, om_slice *s, uint32_t in, uint32_t ak, uint32_t bk)
+{
+	const int a = c->in[ak].shape.rank, b = c->in[bk].shape.rank;
+
+	return om_partial_operands(s, in, ak, a - 1, bk, b > 1 ? b - 2 : 0);
 }
 
 bool
@@ -218,13 +224,10 @@ om_slice_gemm(const om_op_context *c, uint32_t out, om_slice *s)
 bool
 om_partial_gemm(const om_op_context *c, uint32_t in, om_slice *s)
 {
-	const int left = !is_transposed(c, "transA"), right = is_transposed(c, "transB");
 	const om_part p = s->in[in];
 
-	if ((in != 0 || p.axis != left) && (in != 1 || p.axis != right))
+	if (!om_partial_operands(s, in, 0, !is_transposed(c, "transA"), 1, is_transposed(c, "transB")))
 		return false;
-	s->in[0] = om_part_along(&p, left);
-	s->in[1] = om_part_along(&p, right);
 	if (om_has_in(c, 2) && p.lo > 0) {
 		if (c->op->opdef->min_in > 2)
 			om_slice_set_float(c, s, "beta", 0);

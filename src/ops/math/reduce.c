@@ -524,21 +524,24 @@ axes_of(const om_op_context *c, struct axes *a)
 	return find_axes(c, &attrs, a) == OM_OK && a->known;
 }
 
-/* The axes that are kept. */
+bool
+om_slice_kept(const om_op_context *c, uint32_t out, om_slice *s, const bool *is_reduced, bool keeps)
+{
+	const om_part *p = &s->out[out];
+	int axis = 0;
+
+	for (int left = p->axis; axis < c->in[0].shape.rank && (left > 0 || (!keeps && is_reduced[axis])); axis++)
+		left -= keeps || !is_reduced[axis];
+	s->in[0] = om_part_along(p, axis);
+	return !is_reduced[axis];
+}
+
 static bool
 reduce_slice(const om_op_context *c, uint32_t out, om_slice *s)
 {
-	const bool keeps = om_attr_int(c->op, "keepdims") != 0;
-	const om_part *p = &s->out[out];
 	struct axes a;
-	int axis = 0;
 
-	if (!axes_of(c, &a))
-		return false;
-	for (int left = p->axis; axis < c->in[0].shape.rank && (left > 0 || (!keeps && a.is_reduced[axis])); axis++)
-		left -= keeps || !a.is_reduced[axis];
-	s->in[0] = om_part_along(p, axis);
-	return !a.is_reduced[axis];
+	return axes_of(c, &a) && om_slice_kept(c, out, s, a.is_reduced, om_attr_int(c->op, "keepdims") != 0);
 }
 
 void

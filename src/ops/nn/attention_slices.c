@@ -48,28 +48,25 @@ query_part(const om_op_context *c, om_slice *s)
 	return true;
 }
 
-/* Heads [lo, hi) of the queries, each with `unit` elements along the axis of the output; what lies between these and the
- * part is surplus. */
+/* Heads of the queries, each with `unit` elements along the axis of the output, as of the values; what lies between these
+ * and the part is surplus. */
 static bool
 head_part(const om_op_context *c, om_slice *s, const struct om_attention *a, int64_t unit)
 {
-	const om_part p = s->out[Y];
-	const int64_t shared = a->qheads / a->heads;
-	const int64_t first = p.lo / unit / shared, last = ((p.hi - 1) / unit) / shared + 1;
-	const int axis = p.axis;
+	const int axis = s->out[Y].axis;
+	const int64_t shared = a->qheads / a->heads, size = a->flat ? a->size : 1;
+	const om_part heads = om_slice_units(s, &s->out[Y], unit * shared);
 
-	s->before = p.lo - first * shared * unit;
-	s->after = last * shared * unit - p.hi;
-	s->in[Q] = om_part_of(axis, first * shared * (a->flat ? a->size : 1), last * shared * (a->flat ? a->size : 1));
-	s->in[K] = om_part_of(axis, first * (a->flat ? a->size : 1), last * (a->flat ? a->size : 1));
-	s->in[V] = om_part_of(axis, first * (a->flat ? a->vsize : 1), last * (a->flat ? a->vsize : 1));
+	s->in[Q] = om_part_scaled(&heads, axis, shared * size);
+	s->in[K] = om_part_scaled(&heads, axis, size);
+	s->in[V] = om_part_scaled(&heads, axis, unit);
 	for (uint32_t k = PAST_K; k <= PAST_V; k++)
 		if (om_has_in(c, k))
-			s->in[k] = om_part_of(1, first, last);
-	mask_part(c, s, 1, om_part_of(1, first * shared, last * shared));
+			s->in[k] = om_part_along(&heads, 1);
+	mask_part(c, s, 1, om_part_scaled(&heads, 1, shared));
 	if (a->flat) {
-		om_slice_set_int(c, s, "q_num_heads", (last - first) * shared);
-		om_slice_set_int(c, s, "kv_num_heads", last - first);
+		om_slice_set_int(c, s, "q_num_heads", (heads.hi - heads.lo) * shared);
+		om_slice_set_int(c, s, "kv_num_heads", heads.hi - heads.lo);
 	}
 	return true;
 }
@@ -136,10 +133,9 @@ om_slice_rotary(const om_op_context *c, uint32_t out, om_slice *s)
 	else if (p.axis == (r.flat ? 1 : 2))
 		place_part(c, s, om_part_along(&p, 1));
 	else if (r.flat) {
-		s->in[X] = om_part_of(2, p.lo / r.size * r.size, ((p.hi - 1) / r.size + 1) * r.size);
-		s->before = p.lo - s->in[X].lo;
-		s->after = s->in[X].hi - p.hi;
-		om_slice_set_int(c, s, "num_heads", (s->in[X].hi - s->in[X].lo) / r.size);
+		const om_part heads = om_slice_units(s, &p, r.size);
+		s->in[X] = om_part_scaled(&heads, 2, r.size);
+		om_slice_set_int(c, s, "num_heads", heads.hi - heads.lo);
 	}
 	return p.axis != 3;
 }

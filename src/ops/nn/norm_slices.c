@@ -48,14 +48,11 @@ static bool
 group_part(const om_op_context *c, uint32_t out, om_slice *s)
 {
 	const int64_t groups = om_attr_int(c->op, "num_groups"), each = c->in[0].shape.dim[1] / groups;
-	const om_part *p = &s->out[out];
-	const int64_t first = p->lo / each, last = (p->hi - 1) / each + 1, of_list = c->op->version < 21 ? 1 : each;
+	const om_part part = om_slice_units(s, &s->out[out], each);
 
-	s->in[0] = om_part_of(1, first * each, last * each);
-	s->in[1] = s->in[2] = om_part_of(0, first * of_list, last * of_list);
-	s->before = p->lo - s->in[0].lo;
-	s->after = s->in[0].hi - p->hi;
-	om_slice_set_int(c, s, "num_groups", last - first);
+	s->in[0] = om_part_scaled(&part, 1, each);
+	s->in[1] = s->in[2] = om_part_scaled(&part, 0, c->op->version < 21 ? 1 : each);
+	om_slice_set_int(c, s, "num_groups", part.hi - part.lo);
 	return true;
 }
 

@@ -77,17 +77,16 @@ channel_part(const om_op_context *c, om_slice *s, const struct operands *o)
 {
 	const int64_t group = om_attr_int(c->op, "group");
 	const int64_t kout = c->in[o->w].shape.dim[0] / group, kin = c->in[o->w].shape.dim[1];
-	const om_part *p = &s->out[0];
-	const int64_t first = p->lo / kout, last = (p->hi - 1) / kout + 1;
-	const om_part rows = group > 1 ? om_part_of(0, first * kout, last * kout) : om_part_along(p, 0);
+	om_part rows = om_part_along(&s->out[0], 0), groups = {0, 0, 1};
 
-	s->before = p->lo - rows.lo;
-	s->after = rows.hi - p->hi;
+	if (group > 1) {
+		groups = om_slice_units(s, &s->out[0], kout);
+		rows = om_part_scaled(&groups, 0, kout);
+		s->in[o->x] = om_part_scaled(&groups, 1, kin);
+	}
 	s->in[o->w] = rows;
 	list_parts(c, s, o, &rows);
-	if (group > 1)
-		s->in[o->x] = om_part_of(1, first * kin, last * kin);
-	om_slice_set_int(c, s, "group", last - first);
+	om_slice_set_int(c, s, "group", groups.hi - groups.lo);
 	return true;
 }
 
@@ -110,9 +109,8 @@ conv_sum(const om_op_context *c, om_slice *s, const struct operands *o, uint32_t
 {
 	const om_part p = s->in[in];
 
-	if (om_attr_int(c->op, "group") != 1 || p.axis != 1 || (in != o->x && in != o->w))
+	if (om_attr_int(c->op, "group") != 1 || !om_partial_operands(s, in, o->x, 1, o->w, 1))
 		return false;
-	s->in[o->x] = s->in[o->w] = p;
 	for (int k = 0; k < o->nlist && p.lo > 0; k++)
 		s->in[o->list[k]] = om_has_in(c, o->list[k]) ? om_part_none() : s->in[o->list[k]];
 	return true;
@@ -217,17 +215,17 @@ static bool
 scatter_channels(const om_op_context *c, om_slice *s)
 {
 	const int64_t group = om_attr_int(c->op, "group"), kout = c->in[1].shape.dim[1], kin = c->in[1].shape.dim[0] / group;
-	const om_part *p = &s->out[0];
-	const int64_t first = p->lo / kout, last = (p->hi - 1) / kout + 1;
-	const om_part list = group > 1 ? om_part_of(0, first * kout, last * kout) : om_part_along(p, 0);
+	om_part list = om_part_along(&s->out[0], 0), groups = {0, 0, 1};
 
-	s->before = p->lo - list.lo;
-	s->after = list.hi - p->hi;
-	s->in[1] = group > 1 ? om_part_of(0, first * kin, last * kin) : om_part_along(p, 1);
-	if (group > 1)
-		s->in[0] = om_part_of(1, first * kin, last * kin);
+	s->in[1] = s->out[0];
+	if (group > 1) {
+		groups = om_slice_units(s, &s->out[0], kout);
+		list = om_part_scaled(&groups, 0, kout);
+		s->in[0] = om_part_scaled(&groups, 1, kin);
+		s->in[1] = om_part_scaled(&groups, 0, kin);
+	}
 	list_parts(c, s, &plain, &list);
-	om_slice_set_int(c, s, "group", last - first);
+	om_slice_set_int(c, s, "group", groups.hi - groups.lo);
 	return true;
 }
 
@@ -251,10 +249,8 @@ om_partial_conv_transpose(const om_op_context *c, uint32_t in, om_slice *s)
 {
 	const om_part p = s->in[in];
 
-	if (om_attr_int(c->op, "group") != 1 || !(in == 0 ? p.axis == 1 : in == 1 && p.axis == 0))
+	if (om_attr_int(c->op, "group") != 1 || !om_partial_operands(s, in, 0, 1, 1, 0))
 		return false;
-	s->in[0] = om_part_along(&p, 1);
-	s->in[1] = om_part_along(&p, 0);
 	if (om_has_in(c, 2) && p.lo > 0)
 		s->in[2] = om_part_none();
 	return true;

@@ -47,15 +47,13 @@ reshape_part(const om_op_context *c, uint32_t out, om_slice *s)
 		return false;
 	const int64_t coarse = om_shape_span(y, p->axis + 1, y->rank), fine = om_shape_span(x, k + 1, x->rank);
 	if (coarse % fine == 0) {
-		s->in[0] = om_part_of(k, p->lo * (coarse / fine), p->hi * (coarse / fine));
+		s->in[0] = om_part_scaled(p, k, coarse / fine);
 		return true;
 	}
-	const int64_t each = fine / coarse;
 	if (fine % coarse != 0)
 		return false;
-	s->in[0] = om_part_of(k, p->lo / each, (p->hi + each - 1) / each);
-	s->before = p->lo - s->in[0].lo * each;
-	s->after = s->in[0].hi * each - p->hi;
+	const om_part units = om_slice_units(s, p, fine / coarse);
+	s->in[0] = om_part_along(&units, k);
 	return true;
 }
 
@@ -193,11 +191,7 @@ om_slice_tile(const om_op_context *c, uint32_t out, om_slice *s)
 static bool
 spread_part(om_slice *s, uint32_t out, int64_t each)
 {
-	const om_part *p = &s->out[out];
-
-	s->in[0] = om_part_of(p->axis, p->lo / each, (p->hi - 1) / each + 1);
-	s->before = p->lo - s->in[0].lo * each;
-	s->after = s->in[0].hi * each - p->hi;
+	s->in[0] = om_slice_units(s, &s->out[out], each);
 	return true;
 }
 
@@ -205,7 +199,7 @@ spread_part(om_slice *s, uint32_t out, int64_t each)
 static bool
 gathered_part(om_slice *s, uint32_t out, int64_t each)
 {
-	s->in[0] = om_part_of(s->out[out].axis, s->out[out].lo * each, s->out[out].hi * each);
+	s->in[0] = om_part_scaled(&s->out[out], s->out[out].axis, each);
 	return true;
 }
 
