@@ -97,26 +97,6 @@ compute_after(struct trial *t, om_op *last)
 
 /* ---- Comparison. ---- */
 
-static unsigned
-packed_at(const void *data, unsigned bits, int64_t i)
-{
-	const uint64_t at = (uint64_t)i * bits;
-
-	return (unsigned)((const uint8_t *)data)[at / 8] >> at % 8 & ((1u << bits) - 1);
-}
-
-static bool
-is_same_element(const om_tensor *x, int64_t i, const om_tensor *y, int64_t k)
-{
-	const unsigned bits = om_dtype_bits(x->type);
-
-	if (x->type == OM_STRING)
-		return same_texts((const om_string *)x->data + i, (const om_string *)y->data + k, 1);
-	if (bits < 8)
-		return packed_at(x->data, bits, i) == packed_at(y->data, bits, k);
-	return memcmp((const char *)x->data + i * (bits / 8), (const char *)y->data + k * (bits / 8), bits / 8) == 0;
-}
-
 static double
 number_at(const om_tensor *t, int64_t k)
 {
@@ -175,7 +155,7 @@ is_part(const om_tensor *x, om_part p, const om_tensor *y, double most, int64_t 
 		return false;
 	for (*at = 0; *at < om_shape_count(&y->shape); ++*at) {
 		const int64_t i = *at / inner, from = (i / m * n + lo + i % m) * inner + *at % inner;
-		if (!is_same_element(x, from, y, *at)
+		if (!same_elements(x, from, y, *at)
 		    && !(fabs(number_at(x, from) - number_at(y, *at)) <= most * fmax(1, fabs(number_at(x, from)))))
 			return false;
 	}

@@ -552,28 +552,6 @@ check_inference(const struct trial *original, recipe_fn *make, const struct comp
 	}
 }
 
-/* Element i of packed elements. */
-static unsigned
-packed_at(const void *data, unsigned bits, int64_t i)
-{
-	const uint64_t at = (uint64_t)i * bits;
-
-	return (unsigned)((const uint8_t *)data)[at / 8] >> at % 8 & ((1u << bits) - 1);
-}
-
-static bool
-is_same_element(const om_tensor *y, int64_t i, const om_tensor *z, int64_t k)
-{
-	const unsigned bits = om_dtype_bits(y->type);
-	const size_t one = bits / 8;
-
-	if (y->type == OM_STRING)
-		return same_texts((const om_string *)y->data + i, (const om_string *)z->data + k, 1);
-	if (bits < 8)
-		return packed_at(y->data, bits, i) == packed_at(z->data, bits, k);
-	return memcmp((const char *)y->data + (size_t)i * one, (const char *)z->data + (size_t)k * one, one) == 0;
-}
-
 static bool
 is_folded_right(const struct trial *t, const struct computed *ref, uint32_t k)
 {
@@ -582,7 +560,7 @@ is_folded_right(const struct trial *t, const struct computed *ref, uint32_t k)
 	if (y->type != z->type || !om_shape_equal(&y->shape, &z->shape))
 		return false;
 	for (int64_t i = 0; i < om_shape_count(&z->shape); i++)
-		if (!is_same_element(y, y->splat ? 0 : i, z, i))
+		if (!same_elements(y, y->splat ? 0 : i, z, i))
 			return false;
 	return true;
 }
