@@ -242,6 +242,9 @@ om_status om_cli_settings(om_cli *c);
 /* The default pipeline for a request. */
 const char *om_cli_target_pipeline(const om_plan_request *r);
 
+/* `pipeline`, after passes that leave out the branches that a constant input decides, if there is one. */
+const char *om_cli_decided(om_cli *c, const char *pipeline);
+
 /* om_cli_settings(), then run --passes or, if it was not given, `pipeline`; NULL: the default one. */
 om_status om_cli_passes(om_cli *c, const char *pipeline);
 

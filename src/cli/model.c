@@ -339,12 +339,9 @@ om_cli_target_pipeline(const om_plan_request *r)
 	return r->precise ? om_default_pipeline() : om_target_pipeline(r->target);
 }
 
-/* Branches that a constant input decides are left out. */
-static const char *
-default_pipeline(om_cli *c)
+const char *
+om_cli_decided(om_cli *c, const char *pipeline)
 {
-	const char *pipeline = om_cli_target_pipeline(&c->request);
-
 	for (uint32_t k = 0; k < c->prog->first->nparam; k++)
 		if (c->prog->first->param[k]->is_const)
 			return om_printf(c->mem, "inline,shapes,fold,branches,%s", pipeline);
@@ -360,7 +357,7 @@ om_cli_passes(om_cli *c, const char *pipeline)
 	if (requested)
 		pipeline = requested;
 	else if (!pipeline)
-		pipeline = default_pipeline(c);
+		pipeline = om_cli_decided(c, om_cli_target_pipeline(&c->request));
 	if (c->nrange && !requested)
 		OM_TRY(om_cli_stable_pipeline(c, &pipeline));
 	OM_TRY(om_cli_pipeline(c, &pipeline));

@@ -8,6 +8,7 @@
 #include "base/clean_text.h"
 #include "cli/cli.h"
 #include "lower/tile/tile.h"
+#include "report/json.h"
 #include "report/report.h"
 
 static const char simplify[] = "inline,shapes,fold,prune";
@@ -105,9 +106,7 @@ write_json(om_cli *c, FILE *to, const void *arg)
 	json_object_set_new(j, "highest_outside", text(c, t->highest));
 	json_object_set_new(j, "highest_outside_bytes", bytes_json(t->highest_bytes));
 	json_object_set_new(j, "highest_outside_why", text(c, t->why));
-	const bool ok = json_dumpf(j, to, JSON_INDENT(2)) == 0 && putc('\n', to) != EOF;
-	json_decref(j);
-	return ok ? OM_OK : om_fail(c->session, OM_IO, "the JSON cannot be written");
+	return om_json_write(c->session, j, JSON_INDENT(2), to);
 }
 
 /* ---- All. ---- */
@@ -123,7 +122,7 @@ tiling_pipeline(om_cli *c, const char **out)
 	OM_TRY(om_cli_number(c, "tile-nodes", 1, 1000000, &nodes));
 	if (join && strcmp(join, "any") != 0 && strcmp(join, "concat") != 0)
 		return om_fail(c->session, OM_USAGE, "option --join requires any or concat, not %s", join);
-	*out = om_printf(c->mem, "%s,tile=%s:budget=%" PRIu64, simplify, join ? join : "any", c->budget);
+	*out = om_printf(c->mem, "%s,tile=%s:budget=%" PRIu64, om_cli_decided(c, simplify), join ? join : "any", c->budget);
 	if (nodes)
 		*out = om_printf(c->mem, "%s:nodes=%" PRIu64, *out, nodes);
 	return OM_OK;

@@ -35,3 +35,4 @@ for edit in 's/"elements":"01"/"elements":"0x"/' 's/"elements":"01"/"elements":"
 	om verify "$models/branches.onnx" --sidecar changed.json
 done
 om tile "$models/branches.onnx" tiled.onnx --value which=true
+om dump tiled.onnx | grep -c ' If('
