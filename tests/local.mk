@@ -51,6 +51,10 @@ TESTS += tests/threads/threads %D%/threads/numbers.test
 TESTS += %D%/ranges/ranges.test
 EXTRA_DIST += %D%/ranges/ranges.test %D%/ranges/programs.py
 EXTRA_DIST += %D%/threads/numbers.test
+
+# Models that are cut into parts.
+TESTS += %D%/split/split.test
+EXTRA_DIST += %D%/split/parts.py %D%/split/split.test
 tests_threads_threads_CFLAGS = $(AM_CFLAGS) -pthread
 tests_threads_threads_LDFLAGS = $(AM_LDFLAGS) -pthread
 
