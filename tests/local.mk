@@ -52,6 +52,10 @@ TESTS += %D%/ranges/ranges.test
 EXTRA_DIST += %D%/ranges/ranges.test %D%/ranges/programs.py
 EXTRA_DIST += %D%/threads/numbers.test
 
+# Suites in shards.
+TESTS += %D%/fleet/fleet.test
+EXTRA_DIST += %D%/fleet/fleet.test
+
 # Models that are cut into parts.
 TESTS += %D%/split/split.test
 EXTRA_DIST += %D%/split/parts.py %D%/split/split.test

@@ -43,7 +43,9 @@ choose(struct regress *r)
 			s->trial[n++] = s->trial[k];
 	}
 	s->ntrial = n;
-	return n ? OM_OK : om_fail(r->c->session, OM_USAGE, "%s: there is no model to try", r->c->arg[0]);
+	if (!n)
+		return om_fail(r->c->session, OM_USAGE, "%s: there is no model to try", r->c->arg[0]);
+	return om_shard_select(r->c, s);
 }
 
 /* Plugin paths are relative to the current folder, although models run in the suite's folder. */
@@ -75,6 +77,8 @@ read_options(struct regress *r)
 		s->baseline_wanted = true;
 	}
 	fix_paths(r->c);
+	if (om_cli_has(r->c, "merge") && (om_cli_has(r->c, "shard") || om_cli_has(r->c, "outcomes")))
+		return om_fail(r->c->session, OM_USAGE, "--merge reads what shards wrote: it does not go with --shard or --outcomes");
 	return choose(r);
 }
 
@@ -156,6 +160,16 @@ prepare(struct regress *r)
 	return read_baseline(r);
 }
 
+/* In place of a run. */
+static om_status
+merge(struct regress *r)
+{
+	OM_TRY(om_outcomes_merge(r->c, &(om_outcomes){&r->suite, r->job}));
+	for (size_t k = 0; k < r->suite.ntrial; k++)
+		take_outcome(r, k);
+	return OM_OK;
+}
+
 static om_status
 try_models(struct regress *r)
 {
@@ -166,6 +180,8 @@ try_models(struct regress *r)
 	jobs = jobs < r->suite.ntrial ? jobs : r->suite.ntrial;
 	if (r->tap)
 		printf("1..%zu\n", r->suite.ntrial);
+	if (om_cli_has(r->c, "merge"))
+		return merge(r);
 	return om_process_pool_run(r->c->session, r->c->mem, r->job, r->suite.ntrial, (size_t)jobs, r->suite.limit, take_outcome, r);
 }
 
@@ -174,8 +190,12 @@ write_files(struct regress *r)
 {
 	static const om_form forms[] = {{"tap", om_tap_write}, {"junit", om_junit_write}, {"json", om_results_json}, {0}};
 	const om_results results = {&r->suite, r->o};
+	const om_outcomes outcomes = {&r->suite, r->job};
+	const char *path = om_cli_option(r->c, "outcomes");
 	bool taken;
 
+	if (path)
+		OM_TRY(om_cli_write(r->c, path, om_outcomes_write, &outcomes));
 	OM_TRY(om_cli_write_forms(r->c, forms, &results, &taken));
 	if (om_cli_has(r->c, "github")) {
 		om_github_annotate(r->c, r->tap ? stdout : stderr, &results);
@@ -236,6 +256,10 @@ static const om_opt opts[] = {
 	{"model-timeout", "S", "time limit for each model in seconds; 0: none [600]"},
 	{"repeat", "N", "number of timed runs; the best one counts [3]"},
 	{"time-factor", "X", "fail if a run takes more than X times as long as the baseline; 0: never [0]"},
+	{"shard", "I/N", "try every Nth model alone, from the Ith on: the others are those of other machines"},
+	{"outcomes", "FILE", "write the outcomes of the models for --merge", .writes = OM_WRITES_FILE},
+	{"merge", "FILE", "run nothing, and take the outcomes from these files, which have those of all models;\n"
+		"                            repeatable"},
 	{"skip-missing", NULL, "skip models that cannot be fetched"},
 	{"github", NULL, "annotate the models in a workflow of GitHub, and append a table to the file that\n"
 		"                            GITHUB_STEP_SUMMARY names"},

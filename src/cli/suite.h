@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "cli/process_pool.h"
 #include "report/report.h"
 
 /* One model of a suite.  Paths are relative to the suite's folder. */
@@ -119,6 +120,19 @@ typedef struct om_results {
 
 /* The file of a model, from the current folder; if it is downloaded, that of the suite. */
 const char *om_suite_file(om_cli *c, const om_suite *suite, size_t k);
+
+/* What the processes of models wrote. */
+typedef struct om_outcomes {
+	const om_suite *suite;
+	om_job *job;             /* one per model */
+} om_outcomes;
+
+/* Leave only the models of the shard that --shard names. */
+om_status om_shard_select(om_cli *c, om_suite *suite);
+/* Write outcomes to a file, of om_outcomes; and read those of all files of --merge: each model has to be in one of
+ * them. */
+om_writer om_outcomes_write;
+om_status om_outcomes_merge(om_cli *c, const om_outcomes *r);
 
 /* Annotations of GitHub's workflows, a line each. */
 void om_github_annotate(om_cli *c, FILE *to, const om_results *r);
