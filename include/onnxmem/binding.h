@@ -56,6 +56,17 @@ OM_API om_status om_bind(om_session *s, om_prog *p, const om_binding *b);
  * failure. */
 OM_API om_status om_prog_bind(om_session *s, const om_prog *p, const om_binding *b, om_prog **out);
 
+/* Is `symbol` that of a batch in `p`: called so ("N", "B", "bs", "bsz", or with "batch" in it), and the first dim wherever an
+ * input has it? */
+OM_API bool om_symbol_is_batch(const om_prog *p, const char *symbol);
+
+/* Bind to 1 the open symbols of `p` that are those of a batch.  `*told` lists them, as " batch=1"; "" if there are none.  It is
+ * allocated in `mem`. */
+OM_API om_status om_binding_batches(om_session *s, const om_prog *p, om_binding *b, om_arena *mem, const char **told);
+
+/* The inputs of `p` with open dims and their shapes, as "x [1,seq,?], y of unknown rank", in `mem`; "" if there are none. */
+OM_API const char *om_open_inputs_text(const om_prog *p, om_arena *mem);
+
 #ifdef __cplusplus
 }
 #endif

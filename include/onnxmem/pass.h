@@ -10,6 +10,7 @@
 
 #include "onnxmem/binding.h"
 #include "onnxmem/assignment.h"
+#include "onnxmem/plan.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -141,6 +142,8 @@ typedef void om_pass_hook(void *arg, const om_pass *pass, const om_run *r, const
  * onnxmem beside the installed library. */
 OM_API om_host *om_host_new(om_session *s, const char *path);
 OM_API void om_host_free(om_host *h);                      /* NULL is fine */
+/* The session that it was made with. */
+OM_API om_session *om_host_session(const om_host *h);
 OM_API void om_host_hook(om_host *h, om_pass_hook *hook, void *arg);
 
 /* Set what plans have to comply with in later runs; NULL: the default, as in a new host.  The request
@@ -198,6 +201,45 @@ OM_API const char *om_default_pipeline(void);
 /* The pipeline for a target.  For OM_TARGET_CPU it also rewrites the program for the executor: run it for a copy
  * (om_prog_bind()).  A precise run has the default pipeline instead. */
 OM_API const char *om_target_pipeline(om_target target);
+
+/* The pipeline that plans `p` as the host requests it: that of the target or, for a precise run, the default one, as by
+ * om_host_decided().  With ranges of sizes that the plan is for, it has no passes that rewrite `p` for the executor but make
+ * other programs for other sizes, because a plan for all of them needs one program; each pass that is left out gives a message
+ * for information.  `open` is the program that `p` was made of, before its dims were bound; copies of it are bound to a few
+ * sizes.  The host owns the text; NULL on failure. */
+OM_API om_status om_host_pipeline(om_host *h, const om_prog *open, const om_prog *p, const om_dim_range *range, uint32_t nrange,
+	const char **pipeline);
+
+/* `pipeline` after passes that leave out the branches that a constant input of `p` decides, if there is such an input.  The
+ * host owns the text. */
+OM_API const char *om_host_decided(om_host *h, const om_prog *p, const char *pipeline);
+
+/* Read the plan of a model, or of the document `sidecar` unless it is NULL, for each size of the ranges of `plan`, which is the same
+ * plan read for the largest ones, and verify it as it is and shrunk (om_plan_shrink()).  Of more than 1024 combinations of
+ * sizes a selection is checked, with the ends of all ranges, and a warning states how many.  Formulas of `plan` that promise less than it
+ * takes are removed, with a warning.  The message of a failure has the sizes. */
+OM_API om_status om_host_check_sizes(om_host *h, om_model *m, const char *sidecar, om_plan *plan);
+
+/* ---- Tiling. ---- */
+
+/* How a program is tiled.  Initialize it with OM_TILE_OPTIONS(). */
+typedef struct om_tile_options {
+	size_t size;             /* of this struct, as the program was compiled */
+	uint64_t budget;         /* bytes: the fewest ops whose arena is no larger; 0: the smallest arena */
+	uint64_t nodes;          /* limit of the ops of the result; 0: the default of the pass `tile` */
+	bool only_concat;        /* results become whole by Concat alone, not also by ScatterND */
+} om_tile_options;
+
+/* Options with the given members; the others are zero. */
+#define OM_TILE_OPTIONS(...) {.size = sizeof(om_tile_options), __VA_ARGS__}
+
+/* See onnxmem/tiling.h. */
+struct om_tiling;
+
+/* Rewrite `p`, whose dims are bound, so that large values are never there as a whole: simplify it, run the pass `tile`, order and plan
+ * the result for the request of the host, and verify that plan.  The limits of the request are not checked (om_plan_limits()).  `*out`
+ * is what was done (onnxmem/tiling.h), allocated in `mem`. */
+OM_API om_status om_host_tile(om_host *h, om_prog *p, const om_tile_options *o, om_arena *mem, const struct om_tiling **out);
 
 /* ---- Plans by binding. ---- */
 

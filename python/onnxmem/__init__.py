@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from ._library import version as version
     from ._pack import Packing as Packing, Pool as Pool, PoolResult as PoolResult, pack as pack
     from ._plan import Verified as Verified, plan as plan, strip as strip, verify as verify
+    from ._tile import TiledRegion as TiledRegion, Tiling as Tiling, tile as tile
     from ._train import grad as grad
+    from ._trainer import Trainer as Trainer
+    from ._why import Diff as Diff, SizeChange as SizeChange, Why as Why, diff as diff, why as why
     from ._run import OpTime as OpTime, Session as Session, Stats as Stats, TensorInfo as TensorInfo
     from ._program import Arena as Arena, Model as Model, ModelOptions as ModelOptions, PlanOptions as PlanOptions
 
@@ -38,7 +41,10 @@ _MODULES = {
     "_library": "version",
     "_pack": "Packing Pool PoolResult pack",
     "_plan": "Verified plan strip verify",
+    "_tile": "TiledRegion Tiling tile",
     "_train": "grad",
+    "_trainer": "Trainer",
+    "_why": "Diff SizeChange Why diff why",
     "_run": "OpTime Session Stats TensorInfo",
     "_program": "Arena Model ModelOptions PlanOptions",
 }

@@ -2,25 +2,20 @@
 from __future__ import annotations
 
 import ctypes
-import itertools
-import math
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 from . import _structs as s
 from ._context import byref, path_of, text
-from ._errors import Error, InvalidModelError, UsageError
+from ._errors import InvalidModelError, UsageError
 from ._library import lib, take_bytes
-from ._program import ALL_OPTIONS, Binding, Model, PlanOptions, Program, check_options
+from ._program import ALL_OPTIONS, Model, PlanOptions, Program, check_options
 from ._report import ArenaReport, Report
 
 if TYPE_CHECKING:
     from onnx import ModelProto
     from typing_extensions import Unpack
-
-MOST_SIZES = 1024
 
 
 @dataclass(frozen=True)
@@ -115,43 +110,12 @@ def verify(model: Model, *, sidecar: str | os.PathLike[str] | None = None, folde
 def verified(program: Program, sidecar: bytes | None) -> Verified:
     """Read the plan of a model as another program would, and verify it."""
     context, host = program.context, program.need_host()
-    of = program.imported()
-    again = program.copy(of)
+    again = program.copy(program.imported())
     context.check(lib.om_host_read_plan(host, program.handle, again, sidecar, None))
     found = again.contents.plan
     context.check(lib.om_plan_verify(context.handle, again, found))
-    for sizes in _sizes(found.contents):
-        _verify_sizes(program, of, sidecar, sizes)
+    context.check(context.call(lib.om_host_check_sizes, host, program.handle, sidecar, found))
     return _summary(found.contents)
-
-
-def _sizes(found: s.Plan) -> Iterator[dict[str, int]]:
-    """Sizes of the ranges of a plan: all, or of too many the ends and as many between them."""
-    ranges = [found.range[k] for k in range(found.nrange)]
-    most, every = MOST_SIZES, [range(one.low, one.high + 1) for one in ranges]
-    if not ranges:
-        return
-    while math.prod(min(len(one), most) for one in every) > MOST_SIZES and most > 2:
-        most = max(2, most * 3 // 4)
-    some = [list(one) if len(one) <= most else [one[(len(one) - 1) * k // (most - 1)] for k in range(most)] for one in every]
-    for sizes in itertools.product(*some):
-        yield {text(one.symbol): n for one, n in zip(ranges, sizes)}
-
-
-def _verify_sizes(program: Program, of: Any, sidecar: bytes | None, sizes: dict[str, int]) -> None:
-    context = program.context
-    again = ctypes.POINTER(s.Prog)()
-    context.check(lib.om_prog_bind(context.handle, of, None, byref(again)))
-    try:
-        with Binding(context) as binding:
-            for symbol, n in sizes.items():
-                binding.dim(symbol, n)
-            context.check(lib.om_host_read_plan(program.host, program.handle, again, sidecar, binding.handle))
-        context.check(lib.om_plan_verify(context.handle, again, again.contents.plan))
-    except Error as error:
-        raise type(error)(f"{error}; while using the plan for {', '.join(f'{k} = {n}' for k, n in sizes.items())}") from None
-    finally:
-        lib.om_prog_free(again)
 
 
 def _summary(found: s.Plan) -> Verified:

@@ -41,6 +41,8 @@ class ModelOptions(TypedDict, total=False):
     shapes: shapes of inputs.
     default_dim: what all other open dims are.
     ranges: least and largest size of symbolic dims: one plan for all of them.
+    values: inputs that are constants: what follows from them is folded, and branches that they decide are left out.
+    op_rules: what operators without a definition do: "DOMAIN:NAME=inplace:0", view:0, shape:0 or scratch:4K; see ``--op``.
     folder: where the external data of a model from memory are.
     name: of a model from memory, in messages and reports.
     """
@@ -49,6 +51,8 @@ class ModelOptions(TypedDict, total=False):
     shapes: Mapping[str, Sequence[int]]
     default_dim: int
     ranges: Mapping[str, tuple[int, int]]
+    values: Mapping[str, Any]
+    op_rules: Sequence[str]
     folder: "str | os.PathLike[str]"
     name: str
 
@@ -63,6 +67,7 @@ class PlanOptions(ModelOptions, total=False):
     io: memory of inputs and outputs: ``caller``, ``arena`` or ``keep``; or by name.
     align: alignment of offsets and sizes, 64 by default.
     arenas: the memories; one without a limit by default.
+    pins: tensors that are placed in an arena of a name, and what shares memory with them.
     budget: bytes that a run may take; :class:`BudgetError` if it takes more.
     budget_of: what the budget limits: ``total``, the default, or ``arena``.
     parallel_safe: valid for every order of the ops that respects the data.
@@ -81,6 +86,7 @@ class PlanOptions(ModelOptions, total=False):
     io: "str | Mapping[str, str]"
     align: int
     arenas: Sequence[Arena]
+    pins: Mapping[str, str]
     budget: int
     budget_of: str
     parallel_safe: bool
@@ -103,12 +109,6 @@ def check_options(options: Mapping[str, Any], known: frozenset[str], what: str) 
     for name in options:
         if name not in known:
             raise TypeError(f"{what}() has no option {name!r}; the options are {', '.join(sorted(known))}")
-
-
-def is_batch(symbol: str, shapes: Sequence[tuple[int | str | None, ...]]) -> bool:
-    """Is the symbol that of a batch: called so, and the first dim wherever an input has it?"""
-    name = symbol.lower()
-    return (name in ("n", "b", "bs", "bsz") or "batch" in name) and not any(symbol in dims[1:] for dims in shapes)
 
 
 def number_of(name: str, value: Any, least: int = 0, most: int = 2**63 - 1) -> int:
@@ -145,9 +145,34 @@ class Binding:
         """Bind an input."""
         self.context.check(lib.om_binding_shape(self.context.handle, self.handle, raw(name), byref(shape_of(dims))))
 
+    def value(self, name: str, one: Any) -> None:
+        """Make an input a constant."""
+        self.context.check(lib.om_binding_value(self.context.handle, self.handle, raw(name), byref(one.tensor)))
+
+    def batches(self, program: Any) -> str:
+        """Bind open symbols of batches to 1; which, as " batch=1"."""
+        told = ctypes.c_char_p()
+        with Memory() as memory:
+            self.context.check(lib.om_binding_batches(self.context.handle, program, self.handle, memory, byref(told)))
+            return text(told.value)
+
     def rest(self, n: int) -> None:
         """Bind all open dims."""
         lib.om_binding_rest(self.handle, number_of("default_dim", n, 1, 2**31 - 1))
+
+
+class Memory:
+    """An arena of the library, for results that are copied."""
+
+    def __enter__(self) -> int:
+        handle: int | None = lib.om_arena_new()
+        if not handle:
+            raise MemoryError
+        self.handle = handle
+        return handle
+
+    def __exit__(self, *unused: object) -> None:
+        lib.om_arena_free(self.handle)
 
 
 class Program:
@@ -158,8 +183,11 @@ class Program:
         self.context = Context(options.get("progress"))
         self.handle = self._load(model)
         self.loaded = self._import()
+        self._apply_rules()
         self.passes: list[tuple[dict[str, Any], float]] = []   # each with its milliseconds
         self.host: int | None = None
+        self._ranges: list[tuple[str, int, int]] = []          # those that the program was bound for
+        self._plan_ranges: list[Any] = []
 
     # ---- Loading. ----
 
@@ -184,6 +212,13 @@ class Program:
         program = ctypes.POINTER(s.Prog)()
         self.context.check(lib.om_model_import(self.context.handle, self.handle, byref(program)))
         return self.context.own(lib.om_prog_free, program)
+
+    def _apply_rules(self) -> None:
+        used = ctypes.c_bool()
+        for rule in self.options.get("op_rules", ()):
+            self.context.check(lib.om_prog_op_rule(self.context.handle, self.loaded, raw(rule), byref(used)))
+            if not used:
+                raise UsageError(f"op_rules: the model has no operator of the rule {rule}")
 
     def imported(self) -> Any:
         """The program as the model has it now."""
@@ -226,15 +261,10 @@ class Program:
             binding.dim(symbol, n)
         for name, shape in self.options.get("shapes", {}).items():
             binding.shape(name, [number_of(f"a dim of {name}", dim) for dim in shape])
-        sizes = {dim: n for value in inputs_of(program) if text(value.name) in known
-                 for dim, n in zip(dims_of(value.shape) or (), known[text(value.name)])}
-        for symbol, (low, high) in self.options.get("ranges", {}).items():
-            if not 0 <= low <= high:
-                raise UsageError(f"the range of {symbol} must be (least, largest), not {(low, high)}")
-            size = sizes.get(symbol)
-            if size is not None and not low <= size <= high:
-                raise ShapeError(f"{symbol} is {size}, which is not in the range {low}..{high}")
-            binding.dim(symbol, high if size is None else size)
+        self._ranges = [self._range(program, known, symbol, *ends) for symbol, ends in self.options.get("ranges", {}).items()]
+        for symbol, _, high in self._ranges:
+            binding.dim(symbol, high)
+        self._bind_values(binding, program)
         if self.options.get("default_dim"):
             binding.rest(self.options["default_dim"])
 
@@ -243,24 +273,45 @@ class Program:
         with Binding(self.context) as binding:
             self._bind_named(binding, program, known or {})
             self.context.check(lib.om_bind(self.context.handle, program, binding.handle))
-        opened = self.open_shapes(program) if all_dims else []
-        if not opened:
+        if not all_dims or not self.open_shapes(program):
             return
-        shapes = [dims for _, dims in opened if dims is not None]
-        batches = {dims[0] for dims in shapes if dims and isinstance(dims[0], str) and is_batch(dims[0], shapes)}
-        if batches:
-            self._bind_batches(program, sorted(str(symbol) for symbol in batches))
-        still = self.open_shapes(program)
-        if still:
-            raise ShapeError(_open_message(still))
-
-    def _bind_batches(self, program: Any, symbols: list[str]) -> None:
-        import logging
-        logging.getLogger("onnxmem").info("planned for a batch of 1: %s", ", ".join(symbols))
         with Binding(self.context) as binding:
-            for symbol in symbols:
-                binding.dim(symbol, 1)
-            self.context.check(lib.om_bind(self.context.handle, program, binding.handle))
+            batches = binding.batches(program)
+            if batches:
+                _tell_batches(batches)
+                self.context.check(lib.om_bind(self.context.handle, program, binding.handle))
+        if self.open_shapes(program):
+            raise ShapeError(self._open_message(program))
+
+    def _range(self, program: Any, known: Mapping[str, Sequence[int]], symbol: str, low: int, high: int) -> tuple[str, int, int]:
+        """A range, up to the size that an input has already, if there is one."""
+        if not 0 <= low <= high:
+            raise UsageError(f"the range of {symbol} must be (least, largest), not {(low, high)}")
+        for value in inputs_of(program):
+            for dim, n in zip(dims_of(value.shape) or (), known.get(text(value.name), ())):
+                if dim == symbol and not low <= n <= high:
+                    raise ShapeError(f"{symbol} is {n}, which is not in the range {low}..{high}")
+                high = n if dim == symbol else high
+        return symbol, low, high
+
+    def _bind_values(self, binding: Binding, program: Any) -> None:
+        values = self.options.get("values", {})
+        types = {text(one.name): one.type for one in inputs_of(program)} if values else {}
+        for name, value in values.items():
+            if name not in types:
+                raise UsageError(f"values: the model has no input {name}; its inputs are {', '.join(types)}")
+            from ._tensors import bound
+            binding.value(name, bound(name, value, types[name]))
+
+    def _open_message(self, program: Any) -> str:
+        opened = self.open_shapes(program)
+        symbols = sorted({dim for _, dims in opened for dim in dims or () if isinstance(dim, str)})
+        unnamed = [name for name, dims in opened if dims is None or None in dims]
+        ways = [f"dims={{{', '.join(f'{symbol!r}: N' for symbol in symbols)}}}"] if symbols else []
+        ways += [f"shapes={{{', '.join(f'{name!r}: (...)' for name in unnamed)}}}"] if unnamed else []
+        with Memory() as memory:
+            inputs = text(lib.om_open_inputs_text(program, memory))
+        return f"dims of inputs are open: {inputs}; give them with {' and '.join(ways)}, or all with default_dim=N"
 
     # ---- Planning. ----
 
@@ -283,6 +334,8 @@ class Program:
         if self.budget("total"):
             request.total = self.budget("total")
         _request_io(request, options.get("io", "caller"), self.loaded)
+        pins = array_of(s.Pin, ((raw(name), raw(arena)) for name, arena in options.get("pins", {}).items()))
+        request.pin, request.npin = pins, len(pins)
         _request_arenas(request, options.get("arenas", ()), self.budget("arena"), "align" in options)
         return request
 
@@ -307,10 +360,19 @@ class Program:
             values["budget"] = self.budget("arena")
         return values
 
-    def _pipeline(self, request: s.PlanRequest) -> bytes:
+    def _dim_ranges(self) -> Any:
+        return array_of(s.DimRange, ((raw(symbol), low, high) for symbol, low, high in self._ranges))
+
+    def _usual_pipeline(self, program: Any) -> bytes:
+        out = ctypes.c_char_p()
+        self.context.check(self.context.call(lib.om_host_pipeline, self.host, self.loaded, program, self._dim_ranges(), len(self._ranges),
+                                             byref(out)))
+        assert out.value is not None
+        return out.value
+
+    def _pipeline(self, program: Any) -> bytes:
         named = self.options.get("passes")
-        pipeline: bytes = (raw(named) if named is not None else lib.om_default_pipeline() if request.precise
-                           else lib.om_target_pipeline(request.target))
+        pipeline = raw(named) if named is not None else self._usual_pipeline(program)
         values = self._flag_values()
         if not values:
             return pipeline
@@ -333,25 +395,37 @@ class Program:
                 i += 1
             k += 1
 
-    def plan(self, program: Any, target: str = "generic") -> None:
-        """Run the passes; the program has a plan then, whose limits are checked."""
+    def request(self, target: str) -> int | None:
+        """The host, which makes plans as the options require."""
         host, request = self.need_host(), self._request(target)
         self.context.check(lib.om_host_request(host, byref(request)))
-        pipeline = self._pipeline(request)
+        return host
+
+    def plan(self, program: Any, target: str = "generic") -> None:
+        """Run the passes; the program has a plan then, whose limits are checked."""
+        host = self.request(target)
+        pipeline = self._pipeline(program)
         self.context.check(self.context.call(lib.om_host_run, host, program, pipeline))
         if not program.contents.has & s.HAS_PLAN:
             raise UsageError(f"the passes {text(pipeline)} make no plan")
+        self.limits(program)
+
+    def limits(self, program: Any) -> None:
+        """Give the plan its ranges, and check its limits."""
         plan = program.contents.plan
-        self._set_ranges(program, plan)
+        self._set_ranges(plan)
         self.context.check(lib.om_plan_limits(self.context.handle, program, plan, self.budget("arena"), self.budget("total")))
 
-    def _set_ranges(self, program: Any, plan: Any) -> None:
-        ranges = self.options.get("ranges")
-        if not ranges:
-            return
-        self._ranges = array_of(s.DimRange, ((raw(symbol), low, high) for symbol, (low, high) in ranges.items()))
-        plan.contents.range = self._ranges
-        plan.contents.nrange = len(ranges)
+    def _set_ranges(self, plan: Any) -> None:
+        if self._ranges:
+            self._plan_ranges.append(self._dim_ranges())       # plans refer to them
+            plan.contents.range, plan.contents.nrange = self._plan_ranges[-1], len(self._ranges)
+
+    def read_plan(self, program: Any, known: Mapping[str, Sequence[int]]) -> None:
+        """Give a copy of the loaded program the plan in the model, for the shapes of inputs that are known."""
+        with Binding(self.context) as binding:
+            self._bind_named(binding, self.loaded, known)
+            self.context.check(lib.om_host_read_plan(self.need_host(), self.handle, program, None, binding.handle))
 
     def verify(self, program: Any) -> None:
         """Check the plan of a program, and that what it does not plan is known."""
@@ -378,6 +452,14 @@ class Program:
         """A form of the report of a planned program."""
         out = ctypes.c_void_p()
         self.context.check(lib.om_plan_report(self.context.handle, program, raw(self.name), form, byref(out)))
+        return take_bytes(out).decode("utf-8", "replace")
+
+    def why(self, program: Any, name: str | None, form: int) -> str:
+        """Why a plan takes what it takes, or why a value is where it is."""
+        session, value, out = self.context.handle, ctypes.POINTER(s.Value)(), ctypes.c_void_p()
+        if name is not None:
+            self.context.check(lib.om_plan_find_value(session, program, self.loaded, raw(name), byref(value)))
+        self.context.check(lib.om_plan_why(session, program, raw(self.name), value if value else None, form, byref(out)))
         return take_bytes(out).decode("utf-8", "replace")
 
 
@@ -422,14 +504,9 @@ def _address(data: bytes | bytearray | memoryview) -> tuple[Any, int]:
     return ctypes.byref((ctypes.c_char * len(view)).from_buffer(view)), len(view)
 
 
-def _open_message(opened: list[tuple[str, tuple[int | str | None, ...] | None]]) -> str:
-    symbols = sorted({dim for _, dims in opened for dim in dims or () if isinstance(dim, str)})
-    unnamed = [name for name, dims in opened if dims is None or None in dims]
-    inputs = ", ".join(f"{name} of unknown rank" if dims is None else f"{name} [{','.join('?' if dim is None else str(dim) for dim in dims)}]"
-                       for name, dims in opened)
-    ways = [f"dims={{{', '.join(f'{symbol!r}: N' for symbol in symbols)}}}"] if symbols else []
-    ways += [f"shapes={{{', '.join(f'{name!r}: (...)' for name in unnamed)}}}"] if unnamed else []
-    return f"dims of inputs are open: {inputs}; give them with {' and '.join(ways)}, or all with default_dim=N"
+def _tell_batches(batches: str) -> None:
+    import logging
+    logging.getLogger("onnxmem").info("planned for a batch of 1:%s", batches)
 
 
 def _choice(name: str, value: Any, names: tuple[str, ...]) -> int:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import numpy as np
     from typing_extensions import Unpack
 
+    from ._why import Why
+
 
 @dataclass(frozen=True)
 class Tensor:
@@ -159,6 +161,16 @@ class Report:
                 columns[name] = np.empty(len(values), dtype=object)
                 columns[name][:] = values
         return columns
+
+    @property
+    def name(self) -> str:
+        """The path of the model, or its name."""
+        return self._program.name
+
+    def why(self, tensor: str | None = None) -> "Why":
+        """Why the arena is as large as it is or, with ``tensor``, why this value is where it is."""
+        from ._why import explained
+        return explained(self._program, self._planned, tensor)
 
     # ---- Forms. ----
 

@@ -15,7 +15,7 @@ from . import _structs as s
 from ._context import Context, byref, dims_of, text
 from ._errors import RunError, ShapeError, UsageError
 from ._library import lib
-from ._program import ALL_OPTIONS, NOT_OF_PLAN, Binding, Model, PlanOptions, Program, check_options, inputs_of, number_of, outputs_of
+from ._program import ALL_OPTIONS, NOT_OF_PLAN, Model, PlanOptions, Program, check_options, inputs_of, number_of, outputs_of
 from ._report import Report
 
 if TYPE_CHECKING:
@@ -62,11 +62,13 @@ class Stats:
     ops: list[OpTime]           #: With ``profile``: the time of each op.
 
 
-def _info(value: s.Value) -> TensorInfo:
-    return TensorInfo(text(value.name), s.KINDS[value.type.kind], s.DTYPES[value.type.elem], dims_of(value.shape), value.is_overridable)
+def info_of(value: s.Value, is_fixed: bool = False) -> TensorInfo:
+    """What a model declares about an input or output."""
+    return TensorInfo(text(value.name), s.KINDS[value.type.kind], s.DTYPES[value.type.elem], dims_of(value.shape),
+                      value.is_overridable or is_fixed)
 
 
-class _Executor:
+class Executor:
     """An executor of a planned program, and the memory that it refers to."""
 
     def __init__(self, context: Context, planned: Any, options: s.ExecOptions) -> None:
@@ -104,6 +106,22 @@ class _Executor:
         """Output of the last run."""
         found: s.Tensor = lib.om_exec_result(self.handle, k).contents
         return found
+
+
+def prepared(program: Program, shapes: Mapping[str, tuple[int, ...]], has_plan: bool) -> Any:
+    """A planned copy of a program, which an executor frees."""
+    context, planned = program.context, ctypes.POINTER(s.Prog)()
+    context.check(lib.om_prog_bind(context.handle, program.loaded, None, byref(planned)))
+    try:
+        if has_plan:
+            program.read_plan(planned, shapes)
+        else:
+            program.bind(planned, shapes)
+            program.plan(planned, "cpu")
+    except BaseException:
+        lib.om_prog_free(planned)
+        raise
+    return planned
 
 
 def _directly(function: Any, *arguments: Any) -> int:
@@ -155,11 +173,12 @@ class Session:
             max_memory=number_of("max_memory", max_memory), max_iterations=number_of("max_iterations", max_iterations),
             threads=self._program.threads(), precise=bool(options.get("precise")), cache=self._cache)
         self._has_plan = bool(lib.om_model_has_plan(self._program.handle)) and not set(options) - NOT_OF_PLAN
-        self._executors: OrderedDict[tuple[Any, ...], _Executor] = OrderedDict()
+        self._executors: OrderedDict[tuple[Any, ...], Executor] = OrderedDict()
         self._lock = threading.Lock()
-        self._last: _Executor | None = None
-        self.inputs = [_info(value) for value in inputs_of(self._program.loaded)]
-        self.outputs = [_info(value) for value in outputs_of(self._program.loaded)]
+        self._last: Executor | None = None
+        fixed = options.get("values", {})
+        self.inputs = [info_of(value, text(value.name) in fixed) for value in inputs_of(self._program.loaded)]
+        self.outputs = [info_of(value) for value in outputs_of(self._program.loaded)]
         self._index = {one.name: k for k, one in enumerate(self.inputs)}
         self._is_open = bool(self._program.open_shapes(self._program.loaded))
         if not self._is_open:
@@ -167,39 +186,17 @@ class Session:
 
     # ---- Executors. ----
 
-    def _executor(self, shapes: Mapping[str, tuple[int, ...]]) -> _Executor:
+    def _executor(self, shapes: Mapping[str, tuple[int, ...]]) -> Executor:
         key = tuple(sorted(shapes.items())) if self._is_open else ()
         found = self._executors.get(key)
         if found is None:
-            found = _Executor(self._program.context, self._prepared(shapes), s.ExecOptions.from_buffer_copy(self._exec_options))
+            found = Executor(self._program.context, prepared(self._program, shapes, self._has_plan), s.ExecOptions.from_buffer_copy(self._exec_options))
             self._executors[key] = found
             while len(self._executors) > MOST_EXECUTORS:
                 self._executors.popitem(last=False)
         self._executors.move_to_end(key)
         self._last = found
         return found
-
-    def _prepared(self, shapes: Mapping[str, tuple[int, ...]]) -> Any:
-        """A planned copy of the program, which the executor frees."""
-        program, context = self._program, self._program.context
-        planned = ctypes.POINTER(s.Prog)()
-        context.check(lib.om_prog_bind(context.handle, program.loaded, None, byref(planned)))
-        try:
-            self._plan(planned, shapes)
-        except BaseException:
-            lib.om_prog_free(planned)
-            raise
-        return planned
-
-    def _plan(self, planned: Any, shapes: Mapping[str, tuple[int, ...]]) -> None:
-        program, context = self._program, self._program.context
-        if self._has_plan:
-            with Binding(context) as binding:
-                program._bind_named(binding, program.loaded, shapes)
-                context.check(lib.om_host_read_plan(program.need_host(), program.handle, planned, None, binding.handle))
-            return
-        program.bind(planned, shapes)
-        program.plan(planned, "cpu")
 
     # ---- Running. ----
 
@@ -245,7 +242,7 @@ class Session:
         loaded = inputs_of(self._program.loaded)
         return {name: bound(name, value, loaded[self._index[name]].type) for name, value in given.items()}
 
-    def _writable(self, executor: _Executor, name: str, one: Any) -> Any:
+    def _writable(self, executor: Executor, name: str, one: Any) -> Any:
         """What is bound: a copy if the run writes there and may not."""
         if self._index[name] not in executor.aliased.values():
             return one
@@ -255,7 +252,7 @@ class Session:
         type_ = executor.inputs[self._index[name]].type
         return bound(name, taken(one.tensor, type_), type_)
 
-    def _bind_defaults(self, executor: _Executor, values: Mapping[str, Any]) -> None:
+    def _bind_defaults(self, executor: Executor, values: Mapping[str, Any]) -> None:
         """An input that was bound in an earlier run, and is not given in this one, has its default again."""
         from ._tensors import bound, taken
         for k in executor.bound:
@@ -263,7 +260,7 @@ class Session:
             if text(value.name) not in values:
                 executor.bind_input(k, bound(text(value.name), taken(value.data.contents, value.type), value.type))
 
-    def _room(self, executor: _Executor, k: int, wanted: Mapping[str, Any]) -> Any:
+    def _room(self, executor: Executor, k: int, wanted: Mapping[str, Any]) -> Any:
         from ._tensors import dtype_of, fresh
         info, value = self.outputs[k], executor.outputs[k]
         if info.name not in wanted:
@@ -279,7 +276,7 @@ class Session:
             raise ShapeError(f"output {info.name} must be written to an array that is contiguous, aligned and writable")
         return array
 
-    def _result(self, executor: _Executor, k: int, array: Any, wanted: Any, given: Mapping[str, Any]) -> Any:
+    def _result(self, executor: Executor, k: int, array: Any, wanted: Any, given: Mapping[str, Any]) -> Any:
         from ._tensors import taken
         state = executor.bound.get(executor.aliased.get(k, -1))
         if array is None and state and state.tensor.data == executor.result(k).data:
@@ -295,7 +292,7 @@ class Session:
 
     # ---- What there is to know. ----
 
-    def _need_last(self) -> _Executor:
+    def _need_last(self) -> Executor:
         if self._last is None:
             raise UsageError("the model has open dims: it is planned in its first run")
         return self._last

@@ -31,7 +31,7 @@ HAS_PLAN = 1 << 6
 LOG_WARN, LOG_INFO = 1, 2
 FLAG_TEXT, FLAG_NUMBER, FLAG_FLOAT = range(3)
 ANNOTATE_MODEL, ANNOTATE_VALUE, ANNOTATE_AUTO, ANNOTATE_ONNXSIM, ANNOTATE_ORIGINAL = (1 << k for k in range(5))
-REPORT_TEXT, REPORT_JSON, REPORT_CSV, REPORT_SVG, REPORT_HTML, REPORT_ASCII = range(6)
+REPORT_TEXT, REPORT_JSON, REPORT_CSV, REPORT_SVG, REPORT_HTML, REPORT_ASCII, REPORT_MARKDOWN = range(7)
 PACK_OPTIMAL = 0
 
 logger = c.CFUNCTYPE(None, c.c_void_p, c.c_int, c.c_char_p)
@@ -140,11 +140,15 @@ class IoRule(c.Structure):
     _fields_ = [("name", c.c_char_p), ("where", c.c_int)]
 
 
+class Pin(c.Structure):
+    _fields_ = [("value", c.c_char_p), ("arena", c.c_char_p)]
+
+
 class PlanRequest(c.Structure):
     _fields_ = [("size", c.c_size_t), ("arena", c.POINTER(ArenaSpec)), ("narena", c.c_uint32), ("align", c.c_uint64),
                 ("parallel_safe", c.c_bool), ("target", c.c_int), ("threads", c.c_uint32), ("precise", c.c_bool),
                 ("io", c.c_int), ("io_rule", c.POINTER(IoRule)), ("nio_rule", c.c_uint32), ("ranged", c.c_bool),
-                ("total", c.c_uint64), ("search_nodes", c.c_uint64), ("pin", c.c_void_p), ("npin", c.c_uint32)]
+                ("total", c.c_uint64), ("search_nodes", c.c_uint64), ("pin", c.POINTER(Pin)), ("npin", c.c_uint32)]
 
 
 class PassFlag(c.Structure):
@@ -227,6 +231,21 @@ class TrainOptions(c.Structure):
                 ("trains", c.c_bool), ("keeps_outputs", c.c_bool), ("copies", c.c_bool), ("functions", c.c_bool)]
 
 
+class TileOptions(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("budget", c.c_uint64), ("nodes", c.c_uint64), ("only_concat", c.c_bool)]
+
+
+class TiledRegion(c.Structure):
+    _fields_ = [("first", c.c_char_p), ("last", c.c_char_p), ("axis", c.c_char_p), ("join", c.c_char_p), ("ops", c.c_uint32),
+                ("bands", c.c_uint32), ("steps", c.c_uint32)]
+
+
+class Tiling(c.Structure):
+    _fields_ = [("before", c.c_uint64), ("after", c.c_uint64), ("ops_before", c.c_uint32), ("ops_after", c.c_uint32),
+                ("flops_before", c.c_double), ("flops_after", c.c_double), ("region", c.POINTER(TiledRegion)), ("n", c.c_uint32),
+                ("highest", c.c_char_p), ("highest_bytes", c.c_uint64), ("why", c.c_char_p)]
+
+
 class Step(c.Structure):
     _fields_ = [("loss", c.c_uint32), ("rate", c.c_uint32), ("sample", c.POINTER(c.c_uint32)), ("nsample", c.c_uint32)]
 
@@ -240,7 +259,8 @@ STRUCTS: dict[str, type[c.Structure]] = {
     "om_value": Value, "om_block": Block, "om_plan_arena": PlanArena, "om_dim_range": DimRange, "om_steps": Steps,
     "om_live_interval": LiveInterval,
     "om_placement": Placement, "om_alias": Alias, "om_unplanned": Unplanned, "om_plan": Plan, "om_prog": Prog,
-    "om_arena_spec": ArenaSpec, "om_io_rule": IoRule, "om_plan_request": PlanRequest, "om_pass_flag": PassFlag,
+    "om_arena_spec": ArenaSpec, "om_io_rule": IoRule, "om_pin": Pin, "om_tile_options": TileOptions, "om_tiled_region": TiledRegion, "om_tiling": Tiling,
+    "om_plan_request": PlanRequest, "om_pass_flag": PassFlag,
     "om_pass_counter": PassCounter, "om_pass": Pass, "om_run": Run, "om_flag_set": FlagSet, "om_exec_options": ExecOptions,
     "om_exec_op": ExecOp, "om_exec_stats": ExecStats, "om_interval": Interval, "om_buffer": Buffer,
     "om_pack_result": PackResult, "om_pool": Pool, "om_pack_group": PackGroup, "om_problem": Problem,

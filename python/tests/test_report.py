@@ -58,6 +58,8 @@ def test_planned_files_are_those_of_the_command(name: str, models: pathlib.Path,
     ({"target": "cpu", "threads": 3}, ["--target", "cpu", "--threads", 3]),
     ({"target": "cpu", "precise": True}, ["--target", "cpu", "--precise"]),
     ({"shapes": {"picture": (1, 1, 8, 8)}}, ["--input-shape", "picture:1,1,8,8"]),
+    ({"arenas": [{"name": "fast", "bytes": 65536}, {"name": "slow"}], "pins": {"r1": "slow", "c3": "slow"}},
+     ["--arena", "fast=64K", "--arena", "slow", "--pin", "r1=slow", "--pin", "c3=slow"]),
 ])
 def test_options_are_those_of_the_command(options: Any, words: list[object], models: pathlib.Path, command: Any) -> None:
     expected = json.loads(command("report", models / "trained.onnx", "--json", "-", *words))
@@ -150,6 +152,51 @@ def test_ranges(models: pathlib.Path, command: Any, tmp_path: pathlib.Path) -> N
     command("plan", models / "dynamic.onnx", tmp_path / "x.onnx", "--dim-range", f"{symbol}=1..9", "--default-dim", 3)
     assert data == (tmp_path / "x.onnx").read_bytes()
     assert onnxmem.verify(data).ranges == {symbol: (1, 9)}
+
+
+def test_ranges_for_the_executor(models: pathlib.Path, command: Any, tmp_path: pathlib.Path) -> None:
+    symbol = next(dim for one in onnxmem.Session(models / "dynamic.onnx").inputs for dim in one.shape or () if isinstance(dim, str))
+    data = onnxmem.plan(models / "dynamic.onnx", ranges={symbol: (1, 9)}, default_dim=3, target="cpu", threads=1)
+    command("plan", models / "dynamic.onnx", tmp_path / "x.onnx", "--dim-range", f"{symbol}=1..9", "--default-dim", 3, "--target", "cpu",
+            "--threads", 1)
+    assert data == (tmp_path / "x.onnx").read_bytes()
+
+
+def model_of(nodes: list[onnx.NodeProto], inputs: list[onnx.ValueInfoProto], outputs: list[onnx.ValueInfoProto]) -> onnx.ModelProto:
+    opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid("my", 1)]
+    return onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", inputs, outputs), opset_imports=opsets, ir_version=8)
+
+
+def test_rules_for_operators(command: Any, tmp_path: pathlib.Path) -> None:
+    value = onnx.helper.make_tensor_value_info
+    model = model_of([onnx.helper.make_node("Neg", ["x"], ["a"]), onnx.helper.make_node("Twist", ["a"], ["b"], domain="my"),
+                      onnx.helper.make_node("Neg", ["b"], ["y"])], [value("x", 1, [64])], [value("y", 1, [64])])
+    onnx.save(model, tmp_path / "m.onnx")
+    rule = "my:Twist=inplace:0,shape:0,scratch:4K"
+    found = onnxmem.report(tmp_path / "m.onnx", op_rules=[rule])
+    expected = json.loads(command("report", tmp_path / "m.onnx", "--op", rule, "--json", "-"))
+    assert without_times(found.json()) == without_times(expected)
+    with pytest.raises(onnxmem.UsageError, match="no operator of the rule my:Other"):
+        onnxmem.report(model, op_rules=[rule, "my:Other=view:0"])
+
+
+def test_values_of_inputs(command: Any, tmp_path: pathlib.Path) -> None:
+    import numpy as np
+    value = onnx.helper.make_tensor_value_info
+    model = model_of([onnx.helper.make_node("Expand", ["x", "shape"], ["a"]), onnx.helper.make_node("Neg", ["a"], ["b"]),
+                      onnx.helper.make_node("Exp", ["b"], ["y"])],
+                     [value("x", 1, [1, 8]), value("shape", 7, [2])], [value("y", 1, [None, 8])])
+    onnx.save(model, tmp_path / "m.onnx")
+    shape = np.array([4, 8], np.int64)
+    found = onnxmem.report(tmp_path / "m.onnx", values={"shape": shape})
+    expected = json.loads(command("report", tmp_path / "m.onnx", "--value", "shape=4,8", "--json", "-"))
+    assert without_times(found.json()) == without_times(expected)
+    assert {one.name: one.shape for one in found.tensors}["y"] == (4, 8)
+    x = np.ones((1, 8), np.float32)
+    session = onnxmem.Session(model, values={"shape": shape})
+    assert session.run({"x": x})["y"].shape == session.run({"x": x, "shape": shape})["y"].shape == (4, 8)
+    with pytest.raises(onnxmem.UsageError, match="no input z; its inputs are x, shape"):
+        onnxmem.report(model, values={"z": shape})
 
 
 def test_failures_are_exceptions_by_status(models: pathlib.Path, tmp_path: pathlib.Path) -> None:

@@ -141,9 +141,6 @@ extern const om_opt_group om_shape_options, om_pass_options;
 /* Load the plugins requested so far; the host is created on first use. */
 om_status om_cli_host(om_cli *c);
 
-/* Do passes that run count for reports, and are they told with -v?  They do and are in a new host. */
-void om_cli_count_passes(om_cli *c, bool on);
-
 /* Option `k` of a group, including the flags of built-in and loaded passes; NULL after the last one. */
 const om_opt *om_cli_group_option(om_cli *c, const om_opt_group *group, size_t k);
 /* A flag of a pass, which may be in a plugin or a module folder; NULL if there is none. */
@@ -217,12 +214,6 @@ om_status om_cli_values(om_cli *c, om_binding *b);
 void om_cli_tell_values(om_cli *c, const char *out);
 /* Read the options --dim-range into c->range. */
 om_status om_cli_ranges(om_cli *c);
-/* Leave out of `*pipeline` the passes that rewrite the program for an executor, but make other ops of it for other sizes of
- * the ranges: a plan for all of them needs one program. */
-om_status om_cli_stable_pipeline(om_cli *c, const char **pipeline);
-/* Read and verify the plan in c->model, or in the document `sidecar`, for all sizes of its ranges.  If there are too
- * many, it is done for a selection, which a notice states. */
-om_status om_cli_check_sizes(om_cli *c, const char *sidecar);
 /* The binding of tensors and of --dim, for a plan that is read. */
 om_status om_cli_sizes(om_cli *c, const om_tensor *in, om_binding *b);
 
@@ -242,20 +233,15 @@ om_status om_cli_settings(om_cli *c);
 /* The default pipeline for a request. */
 const char *om_cli_target_pipeline(const om_plan_request *r);
 
-/* `pipeline`, after passes that leave out the branches that a constant input decides, if there is one. */
-const char *om_cli_decided(om_cli *c, const char *pipeline);
-
 /* om_cli_settings(), then run --passes or, if it was not given, `pipeline`; NULL: the default one. */
 om_status om_cli_passes(om_cli *c, const char *pipeline);
+/* Give the plan of c->prog the ranges of the options, and check their limits. */
+om_status om_cli_limits(om_cli *c);
 
 /* om_cli_load(), om_cli_shapes(), om_cli_passes(), and verification of the plan; OM_BUDGET if it exceeds a limit. */
 om_status om_cli_plan(om_cli *c, const char *path);
 /* The same for c->prog, a copy of what is loaded. */
 om_status om_cli_plan_copy(om_cli *c);
-
-/* The value of c->prog that `name` denotes, which is planned: its name, or SCOPE/NAME for one in a body.  OM_USAGE, with the
- * nearest names, if there is none, or several. */
-om_status om_cli_find_value(om_cli *c, const char *name, const om_value **out);
 
 struct om_report;
 /* Fill in the results of other strategies. */

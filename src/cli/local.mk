@@ -13,10 +13,10 @@ src/cli/commands.h: $(srcdir)/src/cli/local.mk
 bin_PROGRAMS += onnxmem
 onnxmem_SOURCES += $(COMMANDS) \
 	%D%/archive.c %D%/archive.h %D%/baseline.c %D%/bytes.h %D%/checkpoint.c %D%/checkpoint.h %D%/cli.h %D%/compare.c %D%/complete.c %D%/data.c \
-	%D%/data.h %D%/dataset.c %D%/dataset.h %D%/evaluate.c %D%/evaluate.h %D%/export.c %D%/figures.c %D%/find_value.c \
+	%D%/data.h %D%/dataset.c %D%/dataset.h %D%/evaluate.c %D%/evaluate.h %D%/export.c %D%/figures.c \
 	%D%/help.h %D%/help_topics.c %D%/main.c %D%/man.c %D%/model.c \
 	%D%/model_source.c %D%/model_source.h %D%/npy.c %D%/npy.h %D%/npz.c %D%/options.c \
-	%D%/op_rules.c %D%/open_dims.c %D%/pack_check.c %D%/pack_check.h %D%/pack_csv.c %D%/pack_csv.h %D%/pipeline.c %D%/plan_of.c %D%/plan_options.c %D%/process_pool.c %D%/ranges.c %D%/stable_passes.c \
+	%D%/op_rules.c %D%/open_dims.c %D%/pack_check.c %D%/pack_check.h %D%/pack_csv.c %D%/pack_csv.h %D%/pipeline.c %D%/plan_of.c %D%/plan_options.c %D%/process_pool.c %D%/ranges.c \
 	%D%/process_pool.h %D%/progress.c %D%/regress_case.c %D%/regress_github.c %D%/regress_options.c %D%/regress_report.c %D%/regress_shard.c \
 	%D%/strategies.c %D%/suite.c %D%/suite.h %D%/symbolic.c %D%/table.c %D%/table.h %D%/terminal.c %D%/tflite_table.c %D%/tflite_table.h %D%/values.c
 # Sources shared with the library, which exports only its public functions.

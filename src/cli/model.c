@@ -339,13 +339,12 @@ om_cli_target_pipeline(const om_plan_request *r)
 	return r->precise ? om_default_pipeline() : om_target_pipeline(r->target);
 }
 
-const char *
-om_cli_decided(om_cli *c, const char *pipeline)
+om_status
+om_cli_limits(om_cli *c)
 {
-	for (uint32_t k = 0; k < c->prog->first->nparam; k++)
-		if (c->prog->first->param[k]->is_const)
-			return om_printf(c->mem, "inline,shapes,fold,branches,%s", pipeline);
-	return pipeline;
+	c->prog->plan->range = c->range;
+	c->prog->plan->nrange = c->nrange;
+	return om_plan_limits(c->session, c->prog, c->prog->plan, c->budget, c->request.total);
 }
 
 om_status
@@ -357,18 +356,12 @@ om_cli_passes(om_cli *c, const char *pipeline)
 	if (requested)
 		pipeline = requested;
 	else if (!pipeline)
-		pipeline = om_cli_decided(c, om_cli_target_pipeline(&c->request));
-	if (c->nrange && !requested)
-		OM_TRY(om_cli_stable_pipeline(c, &pipeline));
+		OM_TRY(om_host_pipeline(c->host, c->loaded, c->prog, c->range, c->nrange, &pipeline));
 	OM_TRY(om_cli_pipeline(c, &pipeline));
 	om_status st = om_host_run(c->host, c->prog, pipeline);
 	om_cli_progress_end(c);
 	OM_TRY(st);
-	if (c->prog->has & OM_HAS_PLAN) {
-		c->prog->plan->range = c->range;
-		c->prog->plan->nrange = c->nrange;
-	}
-	return c->prog->has & OM_HAS_PLAN ? om_plan_limits(c->session, c->prog, c->prog->plan, c->budget, c->request.total) : OM_OK;
+	return c->prog->has & OM_HAS_PLAN ? om_cli_limits(c) : OM_OK;
 }
 
 /* Is it the first op with this unknown operator? */

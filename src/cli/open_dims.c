@@ -2,7 +2,6 @@
 #include <config.h>
 
 #include <string.h>
-#include <strings.h>
 
 #include "cli/cli.h"
 
@@ -11,33 +10,8 @@ struct open_dims {
 	const om_prog *prog;     /* bound as far as options go */
 	const char *symbols;     /* options that give the open symbols: " --dim height=H ..." */
 	const char *shapes;      /* options that give shapes with dims that have no name */
-	const char *inputs;      /* what is open, for the message */
 	const char *batches;     /* symbols that are bound to 1: " batch=1 ..." */
 };
-
-static bool
-is_batch_name(const char *symbol)
-{
-	static const char *const names[] = {"N", "B", "bs", "bsz"};
-
-	for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
-		if (strcasecmp(symbol, names[k]) == 0)
-			return true;
-	return strcasestr(symbol, "batch") != NULL;
-}
-
-/* Is the symbol that of a batch: called so, and the first dim wherever an input has it? */
-static bool
-is_batch(const om_prog *p, const char *symbol)
-{
-	for (uint32_t k = 0; k < p->first->nparam; k++) {
-		const om_shape *s = &p->first->param[k]->shape;
-		for (int d = 1; d < s->rank; d++)
-			if (s->dim[d] < 0 && s->sym[d] && strcmp(s->sym[d], symbol) == 0)
-				return false;
-	}
-	return is_batch_name(symbol);
-}
 
 static bool
 is_listed(const char *list, const char *word)
@@ -90,7 +64,7 @@ list_symbols(const struct open_dims *o, om_cli_open *open, bool batches)
 	for (uint32_t k = 0; k < o->prog->first->nparam; k++) {
 		const om_shape *s = &o->prog->first->param[k]->shape;
 		for (int d = 0; d < s->rank; d++)
-			if (s->dim[d] < 0 && s->sym[d] && is_batch(o->prog, s->sym[d]) == batches && !has_symbol(open, s->sym[d]))
+			if (s->dim[d] < 0 && s->sym[d] && om_symbol_is_batch(o->prog, s->sym[d]) == batches && !has_symbol(open, s->sym[d]))
 				OM_PUSH(o->c->mem, open->symbol, open->nsymbol, open->capsymbol, om_strdup(o->c->mem, s->sym[d]));
 	}
 }
@@ -112,13 +86,10 @@ static void
 look_at_input(struct open_dims *o, const om_value *v)
 {
 	const om_shape *s = &v->shape;
-	char text[256];
 	bool is_named;
 
 	if (v->type.kind != OM_TENSOR || !is_open(s, &is_named))
 		return;
-	o->inputs = om_printf(o->c->mem, "%s%s%s %s", o->inputs, *o->inputs ? ", " : "", v->name,
-		s->rank == OM_RANK_UNKNOWN ? "of unknown rank" : om_shape_text(s, text, sizeof text));
 	if (!is_named) {
 		add_shape(o, v);
 		return;
@@ -133,37 +104,17 @@ static om_cli_open *
 list_open(const struct open_dims *o)
 {
 	om_cli_open *open = OM_NEW(o->c->mem, om_cli_open);
-	struct open_dims all = {.c = o->c, .prog = o->prog, .symbols = "", .shapes = "", .inputs = ""};
+	struct open_dims all = {.c = o->c, .prog = o->prog, .symbols = "", .shapes = ""};
 
 	list_symbols(o, open, true);
 	open->nbatch = open->nsymbol;
 	list_symbols(o, open, false);
 	for (uint32_t k = 0; k < o->prog->first->nparam; k++)
 		look_at_input(&all, o->prog->first->param[k]);
-	open->inputs = all.inputs;
+	open->inputs = om_open_inputs_text(o->prog, o->c->mem);
 	open->options = om_printf(o->c->mem, "%s%s", all.symbols, all.shapes);
 	open->has_unnamed = *all.shapes != 0;
 	return open;
-}
-
-/* Bind the symbols of batches to 1, if there are any. */
-static om_status
-bind_batches(struct open_dims *o, om_binding *b)
-{
-	const om_prog *p = o->prog;
-	const char *bound = "";
-
-	for (uint32_t k = 0; k < p->first->nparam; k++) {
-		const om_shape *s = &p->first->param[k]->shape;
-		const char *symbol = s->rank > 0 && s->dim[0] < 0 ? s->sym[0] : NULL;
-		const char *word = symbol ? om_printf(o->c->mem, " %s=1", symbol) : "";
-		if (!symbol || !is_batch(p, symbol) || is_listed(bound, word))
-			continue;
-		OM_TRY(om_binding_dim(o->c->session, b, symbol, 1));
-		bound = om_printf(o->c->mem, "%s%s", bound, word);
-	}
-	o->batches = bound;
-	return OM_OK;
 }
 
 static void
@@ -196,7 +147,7 @@ has_open_dims(const om_prog *p)
 om_status
 om_cli_open_dims(om_cli *c, om_binding *b)
 {
-	struct open_dims o = {.c = c, .symbols = "", .shapes = "", .inputs = "", .batches = ""};
+	struct open_dims o = {.c = c, .symbols = "", .shapes = "", .batches = ""};
 	om_prog *p = NULL;
 
 	if (!has_open_dims(c->prog))
@@ -205,15 +156,16 @@ om_cli_open_dims(om_cli *c, om_binding *b)
 	o.prog = p;
 	om_cli_open *open = st == OM_OK ? list_open(&o) : NULL;
 	if (st == OM_OK)
-		st = bind_batches(&o, b);
+		st = om_binding_batches(c->session, p, b, c->mem, &o.batches);
 	if (st == OM_OK && *o.batches)
 		st = bind_copy(c, b, &p);
 	for (uint32_t k = 0; st == OM_OK && k < p->first->nparam; k++)
 		look_at_input(&o, p->first->param[k]);
-	if (st == OM_OK && *o.inputs) {
+	const char *inputs = st == OM_OK ? om_open_inputs_text(p, c->mem) : "";
+	if (*inputs) {
 		c->open = open;
 		st = om_fail(c->session, OM_SHAPE, "dims of inputs are open: %s; give them with%s%s, or all with --default-dim N",
-			o.inputs, o.symbols, o.shapes);
+			inputs, o.symbols, o.shapes);
 	}
 	if (st == OM_OK)
 		tell_batches(&o);

@@ -115,12 +115,6 @@ make_host(om_cli *c)
 	om_host_hook(c->host, tell_pass, c);
 }
 
-void
-om_cli_count_passes(om_cli *c, bool on)
-{
-	om_host_hook(c->host, on ? tell_pass : NULL, c);
-}
-
 om_status
 om_cli_host(om_cli *c)
 {

@@ -65,7 +65,7 @@ read_back(om_cli *c, const char *path)
 	if (st == OM_OK)
 		st = om_plan_verify(c->session, again, again->plan);
 	om_prog_free(again);
-	return st == OM_OK ? om_cli_check_sizes(c, path) : st;
+	return st == OM_OK ? om_host_check_sizes(c->host, c->model, path, c->prog->plan) : st;
 }
 
 /* A document for an unmodified model: in the order of its nodes or with a list of them. */

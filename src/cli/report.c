@@ -115,7 +115,7 @@ report_stored(om_cli *c, om_report **out)
 	OM_TRY(om_cli_stored(c, c->arg[0], sidecar));
 	om_status st = om_plan_verify(c->session, c->prog, c->prog->plan);
 	if (st == OM_OK)
-		st = om_cli_check_sizes(c, sidecar);
+		st = om_host_check_sizes(c->host, c->model, sidecar, c->prog->plan);
 	if (st == OM_OK)
 		st = check_bounds(c, c->prog->plan);
 	OM_TRY(take_fault(c, st, &fault));

@@ -7,12 +7,9 @@
 
 #include "base/clean_text.h"
 #include "cli/cli.h"
-#include "lower/tile/tile.h"
+#include "onnxmem/tiling.h"
 #include "report/json.h"
 #include "report/report.h"
-
-static const char simplify[] = "inline,shapes,fold,prune";
-static const char order[] = "prune,schedule=min-memory,liveness,views,alias-io=declared,inplace,loops,pack";
 
 /* The result: what the pass says, and the plan of the written model. */
 struct result {
@@ -111,42 +108,31 @@ write_json(om_cli *c, FILE *to, const void *arg)
 
 /* ---- All. ---- */
 
-/* The pipeline of the pass, with its options. */
 static om_status
-tiling_pipeline(om_cli *c, const char **out)
+read_options(om_cli *c, om_tile_options *o)
 {
 	const char *join = om_cli_option(c, "join");
-	uint64_t nodes = 0;
 
+	*o = (om_tile_options)OM_TILE_OPTIONS(.budget = 0);
 	OM_TRY(om_cli_settings(c));
-	OM_TRY(om_cli_number(c, "tile-nodes", 1, 1000000, &nodes));
+	OM_TRY(om_cli_number(c, "tile-nodes", 1, 1000000, &o->nodes));
 	if (join && strcmp(join, "any") != 0 && strcmp(join, "concat") != 0)
 		return om_fail(c->session, OM_USAGE, "option --join requires any or concat, not %s", join);
-	*out = om_printf(c->mem, "%s,tile=%s:budget=%" PRIu64, om_cli_decided(c, simplify), join ? join : "any", c->budget);
-	if (nodes)
-		*out = om_printf(c->mem, "%s:nodes=%" PRIu64, *out, nodes);
+	o->only_concat = join && strcmp(join, "concat") == 0;
+	o->budget = c->budget;
 	return OM_OK;
 }
 
-/* The fact is valid until the next pass that changes order or storage: its data are copied. */
 static om_status
 tile(om_cli *c, struct result *r)
 {
-	const char *pipeline = NULL;
+	om_tile_options o;
 
-	OM_TRY(tiling_pipeline(c, &pipeline));
-	OM_TRY(om_cli_passes(c, pipeline));
-	const om_tiling *t = om_fact_data(c->prog, "tiling");
-	om_tiling *copy = om_memdup(c->mem, t, sizeof *t);
-	copy->region = om_memdup(c->mem, t->region, t->n * sizeof *t->region);
-	for (uint32_t k = 0; k < t->n; k++) {
-		copy->region[k].first = om_strdup(c->mem, t->region[k].first);
-		copy->region[k].last = om_strdup(c->mem, t->region[k].last);
-	}
-	copy->highest = t->highest ? om_strdup(c->mem, t->highest) : NULL;
-	r->t = copy;
-	OM_TRY(om_cli_passes(c, order));
-	OM_TRY(om_plan_verify(c->session, c->prog, c->prog->plan));
+	OM_TRY(read_options(c, &o));
+	const om_status st = om_host_tile(c->host, c->prog, &o, c->mem, &r->t);
+	om_cli_progress_end(c);
+	OM_TRY(st);
+	OM_TRY(om_cli_limits(c));
 	r->arena = c->prog->plan->arena[0].bytes;
 	r->bound = c->prog->plan->arena[0].lower_bound;
 	return OM_OK;

@@ -11,7 +11,7 @@ check(om_cli *c)
 {
 	OM_TRY(om_cli_stored(c, c->arg[0], om_cli_option(c, "sidecar")));
 	OM_TRY(om_plan_verify(c->session, c->prog, c->prog->plan));
-	return om_cli_check_sizes(c, om_cli_option(c, "sidecar"));
+	return om_host_check_sizes(c->host, c->model, om_cli_option(c, "sidecar"), c->prog->plan);
 }
 
 static om_status

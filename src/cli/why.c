@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "onnxmem/report.h"
 #include "report/why.h"
 
 struct question {
@@ -37,7 +38,7 @@ run(om_cli *c)
 
 	OM_TRY(om_cli_plan(c, c->arg[0]));
 	if (c->narg > 1)
-		OM_TRY(om_cli_find_value(c, c->arg[1], &q.value));
+		OM_TRY(om_plan_find_value(c->session, c->prog, c->loaded, c->arg[1], &q.value));
 	om_report *r = om_report_new(c->prog, c->arg[0], c->mem);
 	r->width = om_cli_width(stdout);
 	q.report = r;

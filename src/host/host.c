@@ -80,6 +80,12 @@ om_host_new_with(om_session *s, om_pass_entry *const *built_in, size_t n, const 
 
 /* Modules are never unloaded: passes are static data in them, and leak reports require their
  * symbols. */
+om_session *
+om_host_session(const om_host *h)
+{
+	return h->session;
+}
+
 void
 om_host_free(om_host *h)
 {

@@ -5,7 +5,7 @@ libreport_la_SOURCES = \
 	%D%/report.c %D%/report.h %D%/svg.c %D%/tensor.c %D%/text.c %D%/tflite.c %D%/tflite.h %D%/tflm.c %D%/tflm.h %D%/tflm_names.c %D%/tflm_read.c %D%/tflm_read.h %D%/why.h %D%/why_json.c %D%/why_text.c
 libreport_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(builddir)/src
 libreport_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
-libcore_la_SOURCES += %D%/plan_report.c
+libcore_la_SOURCES += %D%/find_value.c %D%/plan_report.c %D%/plan_why.c
 
 # The page of `report --html`, as C string literals, one a line.
 nodist_libreport_la_SOURCES = %D%/page.h

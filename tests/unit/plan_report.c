@@ -78,6 +78,51 @@ steps_are_those_of_a_run(void)
 	bench_close(&b);
 }
 
+/* Values are found by their names; an explanation has two forms. */
+static void
+explanations_are_written(void)
+{
+	bench b = bench_open();
+	const om_value *v = NULL;
+	char *text = (char *)program;
+
+	CU_ASSERT_FATAL(is_ok(b.s, bench_plan(&b, program, "shapes")));
+	CU_ASSERT(is_told(b.s, om_plan_find_value(b.s, b.p, NULL, "a", &v), OM_USAGE, "requires a program with a plan"));
+	CU_ASSERT(is_told(b.s, om_plan_why(b.s, b.p, "t", NULL, OM_REPORT_TEXT, &text), OM_USAGE, "requires a program with a plan"));
+	CU_ASSERT_PTR_NULL(text);
+	CU_ASSERT_FATAL(is_ok(b.s, om_host_run(b.h, b.p, om_default_pipeline())));
+	CU_ASSERT(is_told(b.s, om_plan_find_value(b.s, b.p, NULL, "aa", &v), OM_USAGE, "no value is called aa; the nearest are a"));
+	CU_ASSERT_PTR_NULL(v);
+	CU_ASSERT(is_ok(b.s, om_plan_find_value(b.s, b.p, NULL, "a", &v)));
+	CU_ASSERT_PTR_EQUAL(v, om_prog_find(b.p, "a"));
+	CU_ASSERT(is_ok(b.s, om_plan_why(b.s, b.p, "t", v, OM_REPORT_JSON, &text)));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"name\": \"a\""));
+	free(text);
+	CU_ASSERT(is_told(b.s, om_plan_why(b.s, b.p, "t", v, OM_REPORT_SVG, &text), OM_USAGE, "text or JSON"));
+	bench_close(&b);
+}
+
+/* A report compared with itself differs in nothing. */
+static void
+reports_are_compared(void)
+{
+	bench b = bench_open();
+	char *report, *text;
+
+	CU_ASSERT_FATAL(is_ok(b.s, bench_model(&b, "trained.onnx")));
+	CU_ASSERT_FATAL(is_ok(b.s, om_host_run(b.h, b.p, om_default_pipeline())));
+	CU_ASSERT_FATAL(is_ok(b.s, om_plan_report(b.s, b.p, "m", OM_REPORT_JSON, &report)));
+	CU_ASSERT(is_ok(b.s, om_reports_compare(b.s, report, "a", report, "b", OM_REPORT_JSON, &text)));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"arena_bytes\": 0"));
+	free(text);
+	CU_ASSERT(is_told(b.s, om_reports_compare(b.s, report, "a", "[", "b", OM_REPORT_JSON, &text), OM_MALFORMED, "b: it is not JSON"));
+	CU_ASSERT_PTR_NULL(text);
+	CU_ASSERT(is_told(b.s, om_reports_compare(b.s, "{}", "a", report, "b", OM_REPORT_MARKDOWN, &text), OM_MALFORMED, "a: "));
+	CU_ASSERT(is_told(b.s, om_reports_compare(b.s, report, "a", report, "b", OM_REPORT_SVG, &text), OM_USAGE, "Markdown"));
+	free(report);
+	bench_close(&b);
+}
+
 /* A planned model goes through memory and is the same program with the same plan. */
 static void
 models_are_saved_to_memory(void)
@@ -108,6 +153,8 @@ static CU_TestInfo report_tests[] = {
 	{"every form of a report is written to memory", every_form_is_written},
 	{"a report requires a plan and a known form", a_report_requires_a_plan},
 	{"steps of values are those of a run", steps_are_those_of_a_run},
+	{"explanations are written to memory", explanations_are_written},
+	{"reports are compared", reports_are_compared},
 	{"a planned model is saved to memory", models_are_saved_to_memory},
 	CU_TEST_INFO_NULL,
 };

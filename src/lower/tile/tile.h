@@ -11,6 +11,7 @@
 #define OM_TILE_H
 
 #include "onnxmem/ir.h"
+#include "onnxmem/tiling.h"
 
 /* Which axes the results of a region are divided along. */
 typedef enum om_tile_axis {
@@ -62,22 +63,6 @@ typedef struct om_tile_plan {
 	bool is_limited;          /* the search ended at its effort */
 	om_tile_refusal refusal;  /* about the highest step outside of all regions */
 } om_tile_plan;
-
-/* What the pass `tile` did: the data of the fact `tiling`. */
-typedef struct om_tiling {
-	uint64_t before, after;   /* arenas: untiled, and tiled before the ops are ordered; equal if nothing was tiled */
-	uint32_t ops_before, ops_after; /* ops of the graph that run */
-	double flops_before, flops_after; /* their work, movement included */
-	struct om_tiled_region {
-		const char *first, *last; /* labels of its first and last op */
-		const char *axis, *join; /* words: what is divided; how results become whole */
-		uint32_t ops, bands, steps; /* ops that it had; bands; ops that it has now */
-	} *region;                /* in order */
-	uint32_t n;               /* how many */
-	const char *highest;      /* the op of the highest step outside of all regions; NULL: there is none */
-	uint64_t highest_bytes;   /* estimated bytes of that step */
-	const char *why;          /* why it is in none, a phrase */
-} om_tiling;
 
 /* Find regions that lower the peak of `p`, whose shapes are known and constants folded.  Results are allocated from
  * `mem`.  The ops run in the order of the blocks. */

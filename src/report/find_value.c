@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
-#include "onnxmem/plan.h"
+#include "base/guard.h"
+#include "onnxmem/report.h"
 
 enum { OFFERED = 3, LONGEST = 255 };
 
@@ -82,10 +82,9 @@ by_distance(const void *a, const void *b)
 
 /* "; the nearest are A, B, C", or "". */
 static const char *
-nearest(om_cli *c, const char *name)
+nearest(const om_prog *p, om_arena *mem, const char *name)
 {
-	const om_prog *p = c->prog;
-	struct near *all = OM_NEWN(c->mem, struct near, p->nvalue);
+	struct near *all = OM_NEWN(mem, struct near, p->nvalue);
 	const char *text = "";
 	size_t n = 0;
 
@@ -95,52 +94,77 @@ nearest(om_cli *c, const char *name)
 	if (n)
 		qsort(all, n, sizeof *all, by_distance);
 	for (size_t k = 0; k < n && k < OFFERED; k++)
-		text = om_printf(c->mem, "%s%s%s", text, k ? ", " : n > 1 ? "; the nearest are " : "; there is ", full_name(c->mem, all[k].v));
+		text = om_printf(mem, "%s%s%s", text, k ? ", " : n > 1 ? "; the nearest are " : "; there is ", full_name(mem, all[k].v));
 	return text;
 }
 
 /* ---- Finding. ---- */
 
+struct search {
+	const om_prog *prog, *loaded;
+	const char *name;
+	const om_value *found;
+};
+
 static bool
-is_in_file(const om_cli *c, const char *name)
+is_in_file(const om_prog *loaded, const char *name)
 {
-	for (uint32_t k = 0; k < c->loaded->nvalue; k++)
-		if (strcmp(c->loaded->values[k]->name, name) == 0)
+	for (uint32_t k = 0; loaded && k < loaded->nvalue; k++)
+		if (strcmp(loaded->values[k]->name, name) == 0)
 			return true;
 	return false;
 }
 
 static om_status
-fail_several(om_cli *c, const char *name, const om_value *a, const om_value *b)
+fail_none(om_session *s, const struct search *w, om_arena *mem)
 {
-	return om_fail(c->session, OM_USAGE, "%s is the name of several values; name one, as in %s or %s", name, full_name(c->mem, a),
-		full_name(c->mem, b));
+	if (is_in_file(w->loaded, w->name))
+		return om_fail(s, OM_USAGE, "%s takes part in no run: the passes removed it, or computed what it is for before the "
+			"run", w->name);
+	return om_fail(s, OM_USAGE, "no value is called %s%s", w->name, nearest(w->prog, mem, w->name));
 }
 
-om_status
-om_cli_find_value(om_cli *c, const char *name, const om_value **out)
+static om_status
+find(om_session *s, struct search *w, om_arena *mem)
 {
-	const om_prog *p = c->prog;
-	const om_value *found = NULL, *other = NULL;
+	const om_prog *p = w->prog;
+	const om_value *other = NULL;
 
 	for (uint32_t k = 0; k < p->nvalue; k++) {
 		const om_value *v = p->values[k];
 		if (!is_of_plan(p, v))
 			continue;
-		if (is_full_name(v, name) || (v->block == p->first && strcmp(v->name, name) == 0)) {
-			*out = v;
+		if (is_full_name(v, w->name) || (v->block == p->first && strcmp(v->name, w->name) == 0)) {
+			w->found = v;
 			return OM_OK;
 		}
-		if (strcmp(v->name, name) == 0)
-			*(found ? &other : &found) = v;
+		if (strcmp(v->name, w->name) == 0)
+			*(w->found ? &other : &w->found) = v;
 	}
 	if (other)
-		return fail_several(c, name, found, other);
-	if (!found && is_in_file(c, name))
-		return om_fail(c->session, OM_USAGE, "%s takes part in no run: the passes removed it, or computed what it is for before the "
-			"run", name);
-	if (!found)
-		return om_fail(c->session, OM_USAGE, "no value is called %s%s", name, nearest(c, name));
-	*out = found;
-	return OM_OK;
+		return om_fail(s, OM_USAGE, "%s is the name of several values; name one, as in %s or %s", w->name,
+			full_name(mem, w->found), full_name(mem, other));
+	return w->found ? OM_OK : fail_none(s, w, mem);
+}
+
+static om_status
+find_with_memory(om_session *s, struct search *w, const om_value **out)
+{
+	om_arena *mem = om_arena_new();
+	const om_status st = find(s, w, mem);
+
+	om_arena_free(mem);
+	*out = st == OM_OK ? w->found : NULL;
+	return st;
+}
+
+om_status
+om_plan_find_value(om_session *s, const om_prog *p, const om_prog *loaded, const char *name, const om_value **out)
+{
+	struct search w = {.prog = p, .loaded = loaded, .name = name};
+
+	*out = NULL;
+	if (!p->plan || !(p->has & OM_HAS_PLAN))
+		return om_fail(s, OM_USAGE, "finding a value of a plan requires a program with a plan");
+	OM_GUARDED(s, find_with_memory(s, &w, out));
 }

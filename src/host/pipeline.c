@@ -1,0 +1,200 @@
+/* The pipeline that plans a program: passes of the target, and those that make the same program for all sizes of ranges.
+ *
+ * What an executor fuses may depend on sizes, as those of 1 are broadcast.  Then there is no plan for all sizes, so such a pass is
+ * left out.  Programs are compared for the ends of the ranges and for some sizes between them; a plan is read again for more. */
+#include <config.h>
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/guard.h"
+#include "base/split.h"
+#include "host/host.h"
+#include "onnxmem/binding.h"
+
+enum { MOST_RANGES = 3 };
+
+struct search {
+	om_host *host;
+	om_session *session;
+	om_arena *mem;
+	const om_prog *open, *prog;   /* before and after dims were bound */
+	const om_dim_range *range;
+	uint32_t nrange;
+};
+
+/* Combination `k` of sizes, the largest first: all ends of the first `ends` ranges, then two that are between the ends. */
+static void
+sizes_at(const struct search *w, uint32_t ends, uint32_t k, int64_t *n)
+{
+	for (uint32_t d = 0; d < w->nrange; d++) {
+		const om_dim_range *r = &w->range[d];
+		if (k < 1u << ends)
+			n[d] = d < ends && (k >> d & 1) ? r->low : r->high;
+		else
+			n[d] = k == 1u << ends ? r->low + (r->high > r->low) : r->low + (r->high - r->low) / 2;
+	}
+}
+
+/* The shape of an input of w->prog, but for symbols with a range. */
+static om_status
+bind_input(const struct search *w, uint32_t input, const int64_t *n, om_binding *b)
+{
+	const om_value *open = w->open->first->param[input], *bound = w->prog->first->param[input];
+	om_shape shape = bound->shape;
+
+	if (bound->is_const && bound->data)
+		return om_binding_value(w->session, b, open->name, bound->data);
+	if (bound->type.kind != OM_TENSOR || !om_shape_is_known(&shape))
+		return OM_OK;
+	for (int d = 0; d < open->shape.rank && d < shape.rank; d++)
+		for (uint32_t k = 0; k < w->nrange && open->shape.dim[d] < 0 && open->shape.sym[d]; k++)
+			if (strcmp(w->range[k].symbol, open->shape.sym[d]) == 0)
+				shape.dim[d] = n[k];
+	return om_binding_shape(w->session, b, open->name, &shape);
+}
+
+/* The operators of all blocks, and what they compute. */
+static const char *
+outline(const struct search *w, const om_prog *p)
+{
+	size_t n = 0, cap = 0;
+	char *text = NULL;
+
+	for (const om_block *b = p->first; b; b = b->next)
+		for (const om_op *op = b->first; op; op = op->next) {
+			const char *parts[] = {op->domain, ":", op->type, " ", op->nout && op->out[0] ? op->out[0]->name : "", "\n"};
+			for (size_t k = 0; k < sizeof parts / sizeof parts[0]; k++)
+				for (const char *at = parts[k]; *at; at++)
+					OM_PUSH(w->mem, text, n, cap, *at);
+		}
+	OM_PUSH(w->mem, text, n, cap, 0);
+	return text;
+}
+
+static om_status
+run_for(const struct search *w, const int64_t *n, const char *passes, const char **text)
+{
+	om_binding *b = om_binding_new();
+	om_prog *p = NULL;
+	om_status st = b ? OM_OK : OM_MEMORY;
+
+	for (uint32_t k = 0; st == OM_OK && k < w->open->first->nparam; k++)
+		st = bind_input(w, k, n, b);
+	if (st == OM_OK)
+		st = om_prog_bind(w->session, w->open, b, &p);
+	if (st == OM_OK)
+		st = om_host_run(w->host, p, passes);
+	if (st == OM_OK)
+		*text = outline(w, p);
+	om_prog_free(p);
+	om_binding_free(b);
+	return st;
+}
+
+/* Do the passes make one program of all sizes?  Combinations of sizes are compared with those that are all largest. */
+static om_status
+make_one_program(const struct search *w, const char *passes, bool *is_one)
+{
+	const uint32_t ends = w->nrange < MOST_RANGES ? w->nrange : MOST_RANGES;
+	int64_t *n = OM_NEWN(w->mem, int64_t, w->nrange);
+	const char *first = NULL, *text = NULL;
+
+	*is_one = true;
+	for (uint32_t k = 0; k < (1u << ends) + 2 && *is_one; k++) {
+		sizes_at(w, ends, k, n);
+		OM_TRY(run_for(w, n, passes, &text));
+		first = first ? first : text;
+		*is_one = strcmp(first, text) == 0;
+	}
+	return OM_OK;
+}
+
+static bool
+rewrites(const char *pass)
+{
+	return strncmp(pass, "fuse", 4) == 0 || strncmp(pass, "lower-", 6) == 0;
+}
+
+static const char *
+join(const struct search *w, const char *before, const char *pass)
+{
+	return *before ? om_printf(w->mem, "%s,%s", before, pass) : pass;
+}
+
+/* Passes up to the last one that rewrites, and the others. */
+static om_status
+choose(const struct search *w, const char **pass, size_t n, size_t last, const char **out)
+{
+	const char *kept = "";
+	bool is_one;
+
+	for (size_t k = 0; k < n; k++) {
+		const char *with = join(w, kept, pass[k]);
+		is_one = true;
+		if (k <= last && rewrites(pass[k]))
+			OM_TRY(make_one_program(w, with, &is_one));
+		if (!is_one)
+			om_info(w->session, "pass %s is left out: it makes other programs for other sizes", pass[k]);
+		kept = is_one ? with : kept;
+	}
+	*out = kept;
+	return OM_OK;
+}
+
+static om_status
+find_pipeline(const struct search *w, const char **pipeline)
+{
+	size_t n, last = 0;
+	const char **pass = om_split(w->mem, *pipeline, ",", &n), *rewriting = "";
+	bool is_one = true;
+
+	for (size_t k = 0; k < n; k++)
+		last = rewrites(pass[k]) ? k : last;
+	if (last == 0)
+		return OM_OK;
+	for (size_t k = 0; k <= last; k++)
+		rewriting = join(w, rewriting, pass[k]);
+	OM_TRY(make_one_program(w, rewriting, &is_one));
+	return is_one ? OM_OK : choose(w, pass, n, last, pipeline);
+}
+
+/* ---- The whole. ---- */
+
+const char *
+om_host_decided(om_host *h, const om_prog *p, const char *pipeline)
+{
+	for (uint32_t k = 0; k < p->first->nparam; k++)
+		if (p->first->param[k]->is_const)
+			return om_printf(h->mem, "inline,shapes,fold,branches,%s", pipeline);
+	return pipeline;
+}
+
+static om_status
+find_whole(const struct search *w, const char **pipeline)
+{
+	const om_plan_request *r = w->host->request;
+
+	*pipeline = om_host_decided(w->host, w->prog, r->precise ? om_default_pipeline() : om_target_pipeline(r->target));
+	return w->nrange ? find_pipeline(w, pipeline) : OM_OK;
+}
+
+static om_status
+find_guarded(const struct search *w, const char **pipeline)
+{
+	OM_GUARDED(w->session, find_whole(w, pipeline));
+}
+
+/* Trials are no runs for the hook. */
+om_status
+om_host_pipeline(om_host *h, const om_prog *open, const om_prog *p, const om_dim_range *range, uint32_t nrange,
+	const char **pipeline)
+{
+	const struct search w = {h, h->session, h->mem, open, p, range, nrange};
+	om_pass_hook *const hook = h->hook;
+
+	h->hook = NULL;
+	const om_status st = find_guarded(&w, pipeline);
+	h->hook = hook;
+	return st;
+}

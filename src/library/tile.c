@@ -1,0 +1,77 @@
+/* Tiling as programs use it: the pass, and the plan of its result. */
+#include <config.h>
+
+#include <string.h>
+
+#include "base/guard.h"
+#include "base/options.h"
+#include "ir/facts.h"
+#include "onnxmem/pass.h"
+#include "onnxmem/plan.h"
+#include "onnxmem/tiling.h"
+
+static const char simplify[] = "inline,shapes,fold,prune";
+static const char order[] = "prune,schedule=min-memory,liveness,views,alias-io=declared,inplace,loops,pack";
+
+struct tile {
+	om_host *host;
+	om_session *session;
+	om_prog *prog;
+	om_tile_options options;
+	om_arena *mem;
+	const om_tiling *out;
+};
+
+/* The pipeline of the pass, with its options. */
+static const char *
+tiling_pipeline(const struct tile *w)
+{
+	const om_tile_options *o = &w->options;
+	const char *text = om_printf(w->mem, "%s,tile=%s:budget=%llu", om_host_decided(w->host, w->prog, simplify),
+		o->only_concat ? "concat" : "any", (unsigned long long)o->budget);
+
+	return o->nodes ? om_printf(w->mem, "%s:nodes=%llu", text, (unsigned long long)o->nodes) : text;
+}
+
+/* The fact is valid until the next pass that changes order or storage. */
+static const om_tiling *
+copy(const om_tiling *t, om_arena *mem)
+{
+	om_tiling *all = om_memdup(mem, t, sizeof *t);
+
+	all->region = om_memdup(mem, t->region, t->n * sizeof *t->region);
+	for (uint32_t k = 0; k < t->n; k++) {
+		all->region[k].first = om_strdup(mem, t->region[k].first);
+		all->region[k].last = om_strdup(mem, t->region[k].last);
+	}
+	all->highest = t->highest ? om_strdup(mem, t->highest) : NULL;
+	return all;
+}
+
+static om_status
+tile(struct tile *w)
+{
+	OM_TRY(om_host_run(w->host, w->prog, tiling_pipeline(w)));
+	w->out = copy(om_fact_data(w->prog, "tiling"), w->mem);
+	OM_TRY(om_host_run(w->host, w->prog, order));
+	return om_plan_verify(w->session, w->prog, w->prog->plan);
+}
+
+static om_status
+tile_guarded(struct tile *w)
+{
+	OM_GUARDED(w->session, tile(w));
+}
+
+om_status
+om_host_tile(om_host *h, om_prog *p, const om_tile_options *o, om_arena *mem, const om_tiling **out)
+{
+	om_session *s = om_host_session(h);
+	struct tile w = {.host = h, .session = s, .prog = p, .mem = mem};
+
+	*out = NULL;
+	OM_TRY(om_options_read(s, "om_tile_options", "OM_TILE_OPTIONS()", &w.options, sizeof w.options, sizeof w.options, o));
+	const om_status st = tile_guarded(&w);
+	*out = st == OM_OK ? w.out : NULL;
+	return st;
+}
