@@ -1,9 +1,12 @@
 # The guide, and pages of the headers: `make docs` leaves them in docs/html.
-EXTRA_DIST += %D%/Doxyfile %D%/doxygen.awk %D%/guide \
-	%D%/architecture.md %D%/baselines.md %D%/cli.md %D%/digits.svg %D%/element-types.md %D%/executor.md %D%/export-formats.md %D%/fetch.md %D%/fuzz.md %D%/fuzz-readers.md %D%/glossary.md %D%/gradients.md \
-	%D%/html-report.md %D%/html-report-large.png %D%/html-report-loop.png %D%/html-report-small.png %D%/loops.md \
-	%D%/operators.md %D%/parts.md %D%/plan-format.md %D%/plan-quality.md %D%/rematerialize.csv %D%/rematerialize.svg %D%/regress.md \
-	%D%/scaling.csv %D%/scaling.md %D%/scaling.svg %D%/shapes.md %D%/tiling.md %D%/torch.csv %D%/totals.md %D%/training.md %D%/trust.md %D%/trust.tsv
+EXTRA_DIST += %D%/Doxyfile %D%/doxygen.awk %D%/man3.awk %D%/guide
+# Installed as they lie in the tree, so that their links hold.
+nobase_dist_doc_DATA = README.md NEWS LICENSE \
+	docs/architecture.md docs/baselines.md docs/cli.md docs/digits.svg docs/element-types.md docs/executor.md docs/export-formats.md docs/fetch.md docs/fuzz.md docs/fuzz-readers.md docs/glossary.md docs/gradients.md \
+	docs/html-report.md docs/html-report-large.png docs/html-report-loop.png docs/html-report-small.png docs/loops.md \
+	docs/operators.md docs/parts.md docs/plan-format.md docs/plan-quality.md docs/rematerialize.csv docs/rematerialize.svg docs/regress.md \
+	docs/scaling.csv docs/scaling.md docs/scaling.svg docs/shapes.md docs/tiling.md docs/torch.csv docs/training.md docs/trust.md docs/totals.md docs/trust.tsv \
+	docs/guide/README.md docs/guide/packer.md docs/guide/pass.md docs/guide/python.md docs/guide/report.md docs/guide/shrink.md docs/guide/suites.md
 .PHONY: docs
 docs:
 	@if ! command -v doxygen >/dev/null; then \

@@ -62,6 +62,10 @@ EXTRA_DIST += %D%/split/parts.py %D%/split/split.test
 tests_threads_threads_CFLAGS = $(AM_CFLAGS) -pthread
 tests_threads_threads_LDFLAGS = $(AM_LDFLAGS) -pthread
 
+# An installation.
+TESTS += %D%/package/install.test
+EXTRA_DIST += %D%/package/install.test %D%/package/CMakeLists.txt
+
 # The public headers from C++.
 check_PROGRAMS += tests/cxx/cxx
 TESTS += tests/cxx/cxx %D%/cxx/headers.test

@@ -122,31 +122,56 @@ om_cmd_help(om_cli *c, const om_cmd *cmd, FILE *to)
 		"4 stale or invalid plan; 5 unsupported model or operator; 6 download or checksum error\n", to);
 }
 
+/* The names alone, for the rules that make manual pages. */
+static void
+print_names(bool of_topics)
+{
+	const om_topic *topic;
+
+	for (size_t k = 0; k < NCOMMAND && !of_topics; k++)
+		puts(commands[k]->name);
+	for (size_t k = 0; of_topics && (topic = om_topic_at(k)); k++)
+		puts(topic->name);
+}
+
+/* A page is that of the topic where the option --topic asks for it. */
+static om_status
+write_man(om_cli *c, const char *name, const om_cmd *cmd, const om_topic *topic)
+{
+	const bool of_topic = om_cli_has(c, "topic");
+
+	if (of_topic ? !topic : name && !cmd)
+		return om_fail(c->session, OM_USAGE, "there is no %s called %s; see `onnxmem help`", of_topic ? "topic" : "command",
+			name ? name : "");
+	if (of_topic)
+		om_help_man_topic(topic, stdout);
+	else
+		om_help_man(c, cmd, stdout);
+	return OM_OK;
+}
+
 static om_status
 run(om_cli *c)
 {
 	const char *name = c->narg ? c->arg[0] : NULL, *shell = om_cli_option(c, "completion");
 	const om_cmd *cmd = name ? om_cmd_find(name) : NULL;
 	const om_topic *topic = name ? om_topic_find(name) : NULL;
-	const bool man = om_cli_has(c, "man");
 
-	if (om_cli_has(c, "commands")) {
-		for (size_t k = 0; k < NCOMMAND; k++)
-			puts(commands[k]->name);
+	if (om_cli_has(c, "commands") || om_cli_has(c, "topics")) {
+		print_names(om_cli_has(c, "topics"));
 		return OM_OK;
 	}
 	if (shell)
 		return om_help_completion(c, shell, stdout);
-	if (name && !cmd && (man || !topic))
-		return om_fail(c->session, OM_USAGE, "there is no command %scalled %s; see `onnxmem help`", man ? "" : "or topic ",
-			name);
-	if (man)
-		om_help_man(c, cmd, stdout);
-	else if (topic && (!cmd || om_cli_has(c, "topic")))
+	if (om_cli_has(c, "man"))
+		return write_man(c, name, cmd, topic);
+	if (name && !cmd && !topic)
+		return om_fail(c->session, OM_USAGE, "there is no command or topic called %s; see `onnxmem help`", name);
+	if (topic && (!cmd || om_cli_has(c, "topic")))
 		print_topic(c->mem, topic, stdout);
 	else
 		om_cmd_help(c, cmd, stdout);
-	if (cmd && topic && !man && !om_cli_has(c, "topic")) {
+	if (cmd && topic && !om_cli_has(c, "topic")) {
 		putchar('\n');
 		print_topic(c->mem, topic, stdout);
 	}
@@ -155,8 +180,9 @@ run(om_cli *c)
 
 static const om_opt opts[] = {
 	{"topic", NULL, "show the topic if a command has the same name"},
-	{"man", NULL, "write the manual page of the command, or of onnxmem"},
+	{"man", NULL, "write the manual page of the command, of onnxmem or, with --topic, of the topic"},
 	{"commands", NULL, NULL},
+	{"topics", NULL, NULL},
 	{"completion", "SHELL", "write a script that makes bash, zsh or fish complete commands and options"},
 	{0}
 };

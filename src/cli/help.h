@@ -19,6 +19,7 @@ extern const om_opt om_global_options[];
 char om_letter_of(const char *name);
 
 void om_help_man(om_cli *c, const om_cmd *cmd, FILE *to);      /* NULL: onnxmem(1) itself */
+void om_help_man_topic(const om_topic *topic, FILE *to);       /* onnxmem-TOPIC(7) */
 om_status om_help_completion(om_cli *c, const char *shell, FILE *to);
 
 #endif

@@ -144,6 +144,16 @@ main_page(FILE *to)
 }
 
 void
+om_help_man_topic(const om_topic *topic, FILE *to)
+{
+	fprintf(to, ".TH ONNXMEM\\-%s 7 \"\" \"%s\"\n.SH NAME\nonnxmem\\-%s \\- ", topic->name, PACKAGE_STRING, topic->name);
+	put_line(to, topic->brief);
+	fputs(".SH DESCRIPTION\n", to);
+	put_paragraphs(to, topic->text);
+	fputs(".SH SEE ALSO\n.BR onnxmem (1)\n", to);
+}
+
+void
 om_help_man(om_cli *c, const om_cmd *cmd, FILE *to)
 {
 	if (cmd)
