@@ -17,6 +17,7 @@ typedef enum om_report_form {
 	OM_REPORT_SVG,      /* a memory map: steps on the x axis, addresses on the y axis */
 	OM_REPORT_HTML,     /* a page: the memory map with search and zoom, and all figures */
 	OM_REPORT_ASCII,    /* the memory map as text */
+	OM_REPORT_ORT,      /* settings of a session of ONNX Runtime that fit the plan, "onnxmem-ort/1" */
 	OM_REPORT_MARKDOWN, /* a table for a pull request: of comparisons alone */
 } om_report_form;
 

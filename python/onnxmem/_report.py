@@ -195,6 +195,11 @@ class Report:
         """A page: the memory map with search and zoom, and all figures."""
         return self._program.report(self._planned, s.REPORT_HTML)
 
+    def ort_settings(self) -> dict[str, Any]:
+        """Settings of a session of ONNX Runtime that fit the plan; see :func:`onnxmem.interop.ort_session`."""
+        found: dict[str, Any] = _json.loads(self._program.report(self._planned, s.REPORT_ORT))
+        return found
+
     def csv(self) -> str:
         """The buffers as a packing problem with its solution."""
         return self._program.report(self._planned, s.REPORT_CSV)

@@ -46,9 +46,16 @@ write_ascii(const om_report *r, om_session *s, om_arena *mem, FILE *to)
 	return OM_OK;
 }
 
+static om_status
+write_ort(const om_report *r, om_session *s, om_arena *mem, FILE *to)
+{
+	return om_report_ort(r, s, mem, "", to);
+}
+
 static form_writer *const writers[] = {
 	[OM_REPORT_TEXT] = write_text, [OM_REPORT_JSON] = write_json, [OM_REPORT_CSV] = write_csv,
 	[OM_REPORT_SVG] = write_svg, [OM_REPORT_HTML] = om_report_html, [OM_REPORT_ASCII] = write_ascii,
+	[OM_REPORT_ORT] = write_ort,
 };
 
 struct writing {

@@ -41,6 +41,7 @@ every_form_is_written(void)
 	has_form(&b, OM_REPORT_SVG, "</svg>");
 	has_form(&b, OM_REPORT_HTML, "</html>");
 	has_form(&b, OM_REPORT_ASCII, "|");
+	has_form(&b, OM_REPORT_ORT, "initial_chunk_size_bytes");
 	bench_close(&b);
 }
 
