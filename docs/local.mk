@@ -6,7 +6,7 @@ nobase_dist_doc_DATA = README.md NEWS LICENSE \
 	docs/html-report.md docs/html-report-large.png docs/html-report-loop.png docs/html-report-small.png docs/loops.md \
 	docs/operators.md docs/parts.md docs/plan-format.md docs/plan-quality.md docs/rematerialize.csv docs/rematerialize.svg docs/regress.md \
 	docs/scaling.csv docs/scaling.md docs/scaling.svg docs/shapes.md docs/tiling.md docs/torch.csv docs/training.md docs/trust.md docs/totals.md docs/trust.tsv \
-	docs/guide/README.md docs/guide/packer.md docs/guide/pass.md docs/guide/python.md docs/guide/report.md docs/guide/shrink.md docs/guide/suites.md
+	docs/guide/README.md docs/guide/ci.md docs/guide/decoder.md docs/guide/fit.md docs/guide/packer.md docs/guide/pass.md docs/guide/python.md docs/guide/report.md docs/guide/shrink.md docs/guide/suites.md docs/guide/train.md
 .PHONY: docs
 docs:
 	@if ! command -v doxygen >/dev/null; then \
