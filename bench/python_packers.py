@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""The packer from Python beside the memory planner of ExecuTorch, and beside minimalloc if there is one, on the same buffers.
+
+    python_packers.py [--minimalloc PROGRAM] FILE.csv...
+
+Files are problems of minimalloc: lines id,lower,upper,size, in use in the steps [lower, upper).  For each the bytes that the planner
+needs, and the processor time of the best of several calls; of minimalloc, the time of the process.  onnxmem is called with the usual
+limits of its search; ExecuTorch's algorithm is `greedy`, that of its MemoryPlanningPass.  minimalloc gets the bytes of onnxmem as its
+capacity, and 60 seconds."""
+import argparse
+import csv
+import importlib
+import os
+import resource
+import subprocess
+import time
+
+import numpy as np
+
+import onnxmem
+
+
+class Spec:
+    """What ExecuTorch's planner reads of a tensor."""
+
+    mem_id = None
+    storage_base = None
+
+    def __init__(self, size, first, last):
+        self.allocated_memory, self.lifetime = size, [first, last]
+
+    def realign(self, alignment):
+        """Sizes are taken as they are."""
+
+
+def read(path):
+    with open(path, newline="", encoding="utf-8") as f:
+        rows = list(csv.DictReader(f))
+    return [np.array([int(row[name]) for row in rows]) for name in ("size", "lower", "upper")]
+
+
+def timed(function, most=5, seconds=2.0):
+    """The result, and the least processor time of some calls."""
+    best, spent = float("inf"), 0.0
+    for _ in range(most):
+        start = time.process_time()
+        result = function()
+        best = min(best, time.process_time() - start)
+        spent += best
+        if spent > seconds:
+            break
+    return result, 1000 * best
+
+
+def by_executorch(greedy, size, lower, upper):
+    specs = [Spec(int(s), int(a), int(b) - 1) for s, a, b in zip(size, lower, upper)]
+    return timed(lambda: sum(greedy(1, specs, None, None).bufsizes))
+
+
+def by_minimalloc(program, path, capacity):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run([program, f"--input={path}", f"--capacity={capacity}", "--output=/dev/null", "--timeout=60s"],
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return (f"{capacity:,}" if done.returncode == 0 else "none"), 1000 * spent
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--minimalloc")
+    options.add_argument("file", nargs="+")
+    given = options.parse_args()
+    try:
+        greedy = importlib.import_module("executorch.exir.memory_planning").greedy
+    except ImportError:
+        greedy = None
+    print("| problem | buffers | onnxmem | proof | ms | ExecuTorch | ms | minimalloc | ms |\n|---|---:|---:|---|---:|---:|---:|---:|---:|")
+    for path in given.file:
+        size, lower, upper = read(path)
+        packing, ms = timed(lambda: onnxmem.pack(size, lower, upper - 1))
+        line = [os.path.basename(path), f"{len(size):,}", f"{packing.height:,}", "optimal" if packing.is_optimal else "–", f"{ms:.1f}"]
+        other, ms = by_executorch(greedy, size, lower, upper) if greedy else (None, 0)
+        line += [f"{other:,}", f"{ms:.1f}"] if other is not None else ["–", "–"]
+        if given.minimalloc:
+            found, ms = by_minimalloc(given.minimalloc, path, packing.height)
+            line += [found, f"{ms:.1f}"]
+        else:
+            line += ["–", "–"]
+        print("| " + " | ".join(line) + " |", flush=True)
+
+
+main()
