@@ -57,6 +57,9 @@
 	_(contrib_quant)      /* com.microsoft: quantization */                      \
 	_(contrib_attention)  /* com.microsoft: attention */                         \
 	_(group_query)        /* com.microsoft: attention over a cache */            \
+	_(contrib_gates)      /* com.microsoft: gates of layers with a state */      \
+	_(contrib_mrotary)    /* com.microsoft: rotary embedding of images */        \
+	_(block_gather)       /* com.microsoft: quantized embeddings */              \
 	_(optimizer_ops)      /* optimizer steps */                                  \
 	_(cpu_attention)      /* org.onnxmem.cpu: attention */                       \
 	_(cpu_rnn)            /* org.onnxmem.cpu: recurrent layers */                \
@@ -106,6 +109,9 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(loss) \
 	_(rearrange) \
 	_(group_query) \
+	_(contrib_gates) \
+	_(contrib_mrotary) \
+	_(block_gather) \
 	_(conv_grad) \
 	_(pool_grad) \
 	_(norm_grad) \

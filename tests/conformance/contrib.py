@@ -533,3 +533,64 @@ def _(r, v, t):
                 + [r.tensor(kind, [most, (part or d) // 2], -1, 1, odd=False) for _ in range(2)],
                 interleaved=r.pick([None, 0, 1]), num_heads=n if part or r.chance(0.3) else None,
                 rotary_embedding_dim=part or None, scale=r.pick([None, None, 1.0]))
+
+
+# ---- Layers with a state, and what is around them. ----
+
+@ms("GatedAdd")
+def _(r, v, t):
+    x, kind = r.shape(lo=1), r.pick(SMALL_FLOATS)
+    return Case([r.tensor(kind, s, odd=False) for s in (x, x, x[:-1] + [1])])
+
+
+@ms("GatedRMSNorm")
+def _(r, v, t):
+    n, kind = r.int(1, 6), r.pick(SMALL_FLOATS)
+    x = r.shape(lo=0, hi=3, zero=0) + [n * r.int(1, 3)]
+    return Case([r.tensor(kind, s, odd=False) for s in (x, [n], x)], activation=r.pick([None, "silu", "swish", "sigmoid"]),
+                epsilon=r.pick([None, 1e-2]), by_scale=True, slack=4)
+
+
+@ms("LinearAttentionGate")
+def _(r, v, t):
+    x, kind = r.shape(rank=3), r.pick(SMALL_FLOATS)
+    has_beta = r.chance(0.7)
+    return Case([r.tensor(kind, x, odd=False), r.tensor("float", x[2:], odd=False), r.tensor("float", x[2:], -3, 0, odd=False)]
+                + [r.tensor(kind, x, odd=False)] * has_beta, outs=1 + has_beta, slack=4)
+
+
+@ms("MRotaryEmbedding")
+def _(r, v, t):
+    b, n, s, d = r.int(1, 2), r.int(1, 3), r.int(1, 4), 2 * r.int(1, 6)
+    part = 2 * r.int(1, d // 2) if r.chance(0.3) else 0
+    half, most, kind = (part or d) // 2, s + 3, r.pick(SMALL_FLOATS)
+    cut = sorted(r.ints(0, half, 2))
+    flat = r.chance(0.6)
+    return Case([r.tensor(kind, [b, s, n * d] if flat else [b, n, s, d], odd=False),
+                 r.g.integers(0, most, (3, b, s)).astype(np.int64)] + [r.tensor(kind, [most, half], -1, 1, odd=False) for _ in range(2)],
+                mrope_section=[cut[0], cut[1] - cut[0], half - cut[1]], mrope_layout=r.pick([None, 0, 1]),
+                interleaved=r.pick([None, 0, 1]), num_heads=n if part or r.chance(0.3) else None, rotary_embedding_dim=part or None)
+
+
+@ms("GatherBlockQuantized")
+def _(r, v, t):
+    form, block = r.pick(["byte"] * 4 + ["int4", "uint4"] + ["float8e4m3fn", "float8e5m2", "float4e2m1"]), r.pick([16, 32])
+    kind, x = r.pick(["float", "float", "float16"]), r.shape(lo=2, hi=3, zero=0)
+    bits = r.pick([2, 4, 4, 8]) if form == "byte" else 4
+    axis = r.int(1 if form == "byte" and bits < 8 else 0, len(x) - 1)
+    x[axis] = r.int(1, 40)
+    each = 8 // bits if form == "byte" else 1
+    x[-1] = -(-x[-1] // each) * each
+    gather = 0 if form == "byte" else r.int(0, len(x) - 1)
+    per_row = "float" in form and r.chance(0.3)
+    scales = [(1 if per_row else -(-d // block)) if k == axis else 1 if "float" in form and r.chance(0.3) else d
+              for k, d in enumerate(x)]
+    data = r.g.integers(0, 256, x[:-1] + [x[-1] // each]).astype(np.uint8) if form == "byte" else r.tensor(form, x, wide=False)
+    zeros = None
+    if "float" not in form and r.chance():
+        zeros = (r.g.integers(0, 256, scales[:-1] + [-(-scales[-1] // each)]).astype(np.uint8) if form == "byte"
+                 else r.tensor(form, scales, -8, 8))
+    return Case([data, r.index(x[gather], r.shape(hi=2, zero=0), r.pick(["int32", "int64"])), r.tensor(kind, scales, 0.1, 1, odd=False),
+                 zeros], bits=bits if form == "byte" and (bits != 4 or r.chance()) else None, block_size=0 if per_row else block,
+                gather_axis=gather - len(x) if gather and r.chance() else gather or None,
+                quantize_axis=axis if axis != 1 or r.chance() else None, steer=(0, 2, 3))
