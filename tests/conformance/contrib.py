@@ -594,3 +594,36 @@ def _(r, v, t):
                  zeros], bits=bits if form == "byte" and (bits != 4 or r.chance()) else None, block_size=0 if per_row else block,
                 gather_axis=gather - len(x) if gather and r.chance() else gather or None,
                 quantize_axis=axis if axis != 1 or r.chance() else None, steer=(0, 2, 3))
+
+
+@ms("CausalConvWithState")
+def _(r, v, t):
+    n, channels, length, size, gap = r.int(1, 3), r.shape(hi=2, lo=1, zero=0), r.int(1, 6), r.int(1, 4), r.pick([1, 1, 2, 3])
+    last = r.chance(0.4)
+    whole, kind = int(np.prod(channels)), r.pick(SMALL_FLOATS)
+
+    def wide(k):
+        return [n, k] + channels if last else [n, whole, k]
+    ins = [r.tensor(kind, wide(length), odd=False), r.tensor(kind, [whole, 1, size], odd=False)]
+    ins.append(r.tensor(kind, [whole], odd=False) if r.chance() else None)
+    ins.append(r.tensor(kind, wide((size - 1) * gap), odd=False) if r.chance() and size > 1 else None)
+    return Case(ins, outs=2, activation=r.pick([None, "none", "silu", "swish"]), channels_last=1 if last else r.pick([None, 0]),
+                dilation=gap if gap > 1 else None, ndim=r.pick([None, 1]), by_scale=True, slack=4)
+
+
+@ms("LinearAttention")
+def _(r, v, t):
+    b, steps, least, size, wide = r.int(1, 2), r.int(1, 5), r.int(1, 2), r.int(1, 4), r.int(1, 4)
+    queries, heads = r.pick([(least, least), (2 * least, least), (least, 2 * least)])
+    keys = r.pick([k for k in (1, 2, heads) if heads % k == 0])
+    kind, rule = r.pick(SMALL_FLOATS), r.pick([None, "linear", "gated", "delta", "gated_delta"])
+
+    def give(*shape, lo=-1, hi=1):
+        return r.tensor(kind, shape, lo, hi, odd=False)
+    ins = [give(b, steps, queries * size), give(b, steps, keys * size), give(b, steps, heads * wide)]
+    ins.append(give(b, heads, size, wide) if r.chance() else None)
+    gated, learns = rule in (None, "gated", "gated_delta"), rule in (None, "delta", "gated_delta")
+    ins.append(give(b, steps, heads * r.pick([1, size]), lo=-2, hi=0) if gated else None)
+    ins.append(give(b, steps, r.pick([1, heads]), lo=0, hi=1) if learns else None)
+    return Case(ins, outs=2, q_num_heads=queries, kv_num_heads=heads, update_rule=rule, scale=r.pick([None, 0.0, 0.7]),
+                chunk_size=r.pick([None, 2]), by_scale=True, slack=4)

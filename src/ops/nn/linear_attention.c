@@ -1,6 +1,9 @@
 /* Layers with a state that is passed between runs as an input and an output: linear attention, causal
  * convolution.
  *
+ * Those of com.microsoft are older: a convolution may have gaps between its taps and channels as its last axes, and
+ * attention may have fewer heads of queries or keys than of values.
+ *
  * All parts of the state and of the current row that a kernel reads are copied to scratch before it
  * writes.  The new state may therefore be computed in place over the old one, and the output over the
  * input of the same shape. */
@@ -24,15 +27,27 @@ read_one(const om_tensor *t, int64_t i)
 }
 
 static void
+read_line(const om_tensor *t, int64_t at, int64_t step, int64_t n, double *to)
+{
+	EACH_FLOAT(t->type, for (int64_t k = 0; k < n; k++) to[k] = om_get(T, t->data, at + k * step), break)
+}
+
+static void
 read_row(const om_tensor *t, int64_t at, int64_t n, double *to)
 {
-	EACH_FLOAT(t->type, for (int64_t k = 0; k < n; k++) to[k] = om_get(T, t->data, at + k), break)
+	read_line(t, at, 1, n, to);
+}
+
+static void
+write_line(const double *from, int64_t n, const om_tensor *t, int64_t at, int64_t step)
+{
+	EACH_FLOAT(t->type, for (int64_t k = 0; k < n; k++) om_put(T, t->data, at + k * step, from[k]), break)
 }
 
 static void
 write_row(const double *from, int64_t n, const om_tensor *t, int64_t at)
 {
-	EACH_FLOAT(t->type, for (int64_t k = 0; k < n; k++) om_put(T, t->data, at + k, from[k]), break)
+	write_line(from, n, t, at, 1);
 }
 
 static om_status
@@ -62,6 +77,20 @@ dim_of(const om_tensor *t, int k)
 }
 
 static int64_t
+times(int64_t a, int64_t b)
+{
+	int64_t n;
+
+	return a < 0 || b < 0 || __builtin_mul_overflow(a, b, &n) ? -1 : n;
+}
+
+static bool
+is_contrib(const om_op_context *c)
+{
+	return c->op->opdef->domain && *c->op->opdef->domain;
+}
+
+static int64_t
 either(int64_t a, int64_t b)
 {
 	return a >= 0 ? a : b;
@@ -73,47 +102,85 @@ enum { INPUT, WEIGHT, BIAS, PAST };
 
 struct causal {
 	int64_t batch, channels, length, taps;
+	int64_t gap;              /* from a tap to the next */
+	int64_t kept;             /* elements of the state of a channel */
+	bool is_last;             /* the channels are the last axes, in place of the second one */
 };
 
 static struct causal
 causal_of(const om_op_context *c)
 {
-	return (struct causal){.batch = dim_of(&c->in[INPUT], 0),
-		.channels = either(dim_of(&c->in[INPUT], 1), dim_of(&c->in[WEIGHT], 0)),
-		.length = dim_of(&c->in[INPUT], 2), .taps = dim_of(&c->in[WEIGHT], 2)};
+	const om_tensor *x = &c->in[INPUT];
+	struct causal v = {.batch = dim_of(x, 0), .length = dim_of(x, 2), .taps = dim_of(&c->in[WEIGHT], 2), .gap = 1};
+	int64_t channels = dim_of(x, 1);
+
+	if (is_contrib(c)) {
+		v.gap = om_attr_int(c->op, "dilation");
+		v.is_last = om_attr_int(c->op, "channels_last") != 0;
+	}
+	if (v.is_last) {
+		v.length = dim_of(x, 1);
+		channels = x->shape.rank < 3 ? -1 : 1;
+		for (int d = 2; d < x->shape.rank; d++)
+			channels = times(channels, x->shape.dim[d]);
+	}
+	v.channels = either(channels, dim_of(&c->in[WEIGHT], 0));
+	v.kept = v.taps < 1 ? -1 : times(v.taps - 1, v.gap);
+	return v;
+}
+
+static bool
+causal_fits(const om_op_context *c, const struct causal *v)
+{
+	const om_shape *x = &c->in[INPUT].shape;
+	om_shape past = v->is_last ? *x : om_shape_of(3, (const int64_t[]){v->batch, v->channels, v->kept});
+
+	if (x->rank >= 0 && (v->is_last ? x->rank < 3 : x->rank != 3))
+		return false;
+	if (v->is_last && x->rank >= 0)
+		past.dim[1] = v->kept;
+	if (!v->is_last && !fits(&c->in[INPUT], 3, (int64_t[]){v->batch, v->channels, v->length}))
+		return false;
+	return fits(&c->in[WEIGHT], 3, (int64_t[]){v->channels, 1, v->taps})
+	    && (!om_has_in(c, BIAS) || fits(&c->in[BIAS], 1, &v->channels))
+	    && (!om_has_in(c, PAST) || past.rank < 0 || fits(&c->in[PAST], past.rank, past.dim));
 }
 
 static om_status
 causal_infer(om_op_context *c)
 {
 	const struct causal v = causal_of(c);
-	const int64_t past[] = {v.batch, v.channels, v.taps < 0 ? -1 : v.taps - 1};
+	const om_shape *x = &c->in[INPUT].shape;
+	om_shape *state = &c->out[1].shape;
 
 	OM_TRY(om_infer_same(c));
-	if (v.taps == 0)
-		return om_wrong(c, "the kernel is empty");
-	if (!fits(&c->in[INPUT], 3, (int64_t[]){v.batch, v.channels, v.length})
-	    || !fits(&c->in[WEIGHT], 3, (int64_t[]){v.channels, 1, v.taps})
-	    || (om_has_in(c, BIAS) && !fits(&c->in[BIAS], 1, &v.channels))
-	    || (om_has_in(c, PAST) && !fits(&c->in[PAST], 3, past)))
+	if (is_contrib(c) && (om_attr_int(c->op, "ndim") != 1 || om_attr_int(c->op, "state_window")))
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "no kernel for more than one spatial axis or for a window of states");
+	if (v.taps == 0 || v.gap < 1)
+		return om_wrong(c, "the kernel is empty, or its dilation is not positive");
+	if (!causal_fits(c, &v))
 		return om_wrong(c, "the shapes of input, kernel, bias and state do not match");
 	if (!om_has_out(c, 1))
 		return OM_OK;
 	c->out[1].type = c->in[INPUT].type;
-	c->out[1].shape = om_shape_open(3);
-	for (int d = 0; d < 3; d++)
-		c->out[1].shape.dim[d] = past[d];
-	if (c->in[INPUT].shape.rank == 3)
-		for (int d = 0; d < 2; d++)
-			c->out[1].shape.sym[d] = past[d] < 0 ? c->in[INPUT].shape.sym[d] : NULL;
+	*state = x->rank >= 0 ? *x : v.is_last ? om_shape_unknown() : om_shape_open(3);
+	if (state->rank < 0)
+		return OM_OK;
+	state->dim[v.is_last ? 1 : 2] = v.kept;
+	state->sym[v.is_last ? 1 : 2] = NULL;
+	if (!v.is_last && state->dim[1] < 0) {
+		state->dim[1] = v.channels;
+		state->sym[1] = v.channels < 0 ? state->sym[1] : NULL;
+	}
 	return OM_OK;
 }
 
-/* Samples, and channels. */
+/* Samples, and channels that are one axis. */
 static bool
 causal_slice(const om_op_context *c, uint32_t out, om_slice *s)
 {
 	const om_part p = s->out[out];
+	const bool is_last = causal_of(c).is_last;
 
 	s->in[INPUT] = p;
 	if (p.axis == 1)
@@ -124,14 +191,14 @@ causal_slice(const om_op_context *c, uint32_t out, om_slice *s)
 		s->in[PAST] = p;
 	for (uint32_t k = 0; k < c->op->nout; k++)
 		s->out[k] = p;
-	return p.axis < 2;
+	return p.axis == 0 || (p.axis == 1 && !is_last);
 }
 
 static uint64_t
 causal_scratch(const om_op_context *c)
 {
 	const struct causal v = causal_of(c);
-	const uint64_t line = om_piece_size((uint64_t)(v.length + v.taps) * sizeof(double));
+	const uint64_t line = om_piece_size((uint64_t)(v.length + v.kept) * sizeof(double));
 
 	return om_size_sum(om_size_sum(line, om_piece_size((uint64_t)v.taps * sizeof(double))),
 		om_piece_size((uint64_t)v.length * sizeof(double)));
@@ -146,24 +213,26 @@ struct prepared_causal {
 static void
 causal_channel(const om_op_context *c, const struct causal *v, int64_t row, double *line, double *kernel, double *out)
 {
-	const int64_t channel = row % v->channels, kept = v->taps - 1;
+	const int64_t channel = row % v->channels, kept = v->kept, step = v->is_last ? v->channels : 1;
+	const int64_t at = v->is_last ? row / v->channels * v->length * v->channels + channel : row * v->length;
+	const int64_t state = v->is_last ? row / v->channels * kept * v->channels + channel : row * kept;
 	const bool smooth = ((const struct prepared_causal *)c->state)->smooth;
 	const double bias = om_has_in(c, BIAS) ? read_one(&c->in[BIAS], channel) : 0;
 
 	memset(line, 0, (size_t)kept * sizeof *line);
 	if (om_has_in(c, PAST))
-		read_row(&c->in[PAST], row * kept, kept, line);
-	read_row(&c->in[INPUT], row * v->length, v->length, line + kept);
+		read_line(&c->in[PAST], state, step, kept, line);
+	read_line(&c->in[INPUT], at, step, v->length, line + kept);
 	read_row(&c->in[WEIGHT], channel * v->taps, v->taps, kernel);
 	for (int64_t i = 0; i < v->length; i++) {
 		double sum = bias;
 		for (int64_t k = 0; k < v->taps; k++)
-			sum += kernel[k] * line[i + k];
+			sum += kernel[k] * line[i + k * v->gap];
 		out[i] = smooth ? sum / (1 + exp(-sum)) : sum;
 	}
-	write_row(out, v->length, &c->out[0], row * v->length);
+	write_line(out, v->length, &c->out[0], at, step);
 	if (om_has_out(c, 1))
-		write_row(line + v->length, kept, &c->out[1], row * kept);
+		write_line(line + v->length, kept, &c->out[1], state, step);
 }
 
 static om_status
@@ -183,7 +252,7 @@ causal_cpu(om_op_context *c)
 {
 	const struct causal v = ((const struct prepared_causal *)c->state)->v;
 	double *line = c->scratch;
-	double *kernel = (double *)((char *)line + om_piece_size((uint64_t)(v.length + v.taps) * sizeof(double)));
+	double *kernel = (double *)((char *)line + om_piece_size((uint64_t)(v.length + v.kept) * sizeof(double)));
 	double *out = (double *)((char *)kernel + om_piece_size((uint64_t)v.taps * sizeof(double)));
 
 	for (int64_t row = 0; row < v.batch * v.channels; row++)
@@ -212,6 +281,7 @@ enum { Q, K, V, OLD, DECAY, BETA };
 
 struct linear {
 	int64_t batch, steps, qheads, heads, size, vsize;
+	int64_t kheads, yheads;   /* heads of the keys, of the output */
 };
 
 static int64_t
@@ -229,15 +299,13 @@ linear_of(const om_op_context *c)
 	l.steps = either(dim_of(&c->in[Q], 1), dim_of(&c->in[K], 1));
 	l.size = either(share(dim_of(&c->in[Q], 2), l.qheads), share(dim_of(&c->in[K], 2), l.heads));
 	l.vsize = share(dim_of(&c->in[V], 2), l.heads);
+	l.kheads = l.heads;
+	l.yheads = l.qheads > l.heads ? l.qheads : l.heads;
+	if (is_contrib(c)) {
+		l.size = share(dim_of(&c->in[Q], 2), l.qheads);
+		l.kheads = l.size > 0 ? share(dim_of(&c->in[K], 2), l.size) : -1;
+	}
 	return l;
-}
-
-static int64_t
-times(int64_t a, int64_t b)
-{
-	int64_t n;
-
-	return a < 0 || b < 0 || __builtin_mul_overflow(a, b, &n) ? -1 : n;
 }
 
 static bool
@@ -260,12 +328,17 @@ linear_check(const om_op_context *c, const struct linear *l)
 
 	if (!has_gate(c) && !has_delta(c) && !om_attr_is(c->op, "update_rule", "linear"))
 		return om_op_fail(c->session, OM_INVALID, c->op, "unknown update_rule");
-	if (l->heads <= 0 || l->qheads <= 0 || l->qheads > INT32_MAX || l->qheads % l->heads)
+	if (l->heads <= 0 || l->qheads <= 0 || l->qheads > INT32_MAX || l->heads > INT32_MAX
+	    || (l->qheads % l->heads && (!is_contrib(c) || l->heads % l->qheads)))
 		return om_wrong(c, "kv_num_heads must divide q_num_heads");
+	if (is_contrib(c) && om_attr_int(c->op, "state_window"))
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "no kernel for a window of states");
+	if (l->kheads == 0 || (l->kheads > 0 && l->heads % l->kheads))
+		return om_wrong(c, "the number of heads of the keys must divide kv_num_heads");
 	if ((has_gate(c) && !om_has_in(c, DECAY)) || (has_delta(c) && !om_has_in(c, BETA)))
 		return om_wrong(c, "the update_rule requires decay or beta, which is omitted");
 	if (!fits(&c->in[Q], 3, (int64_t[]){l->batch, l->steps, times(l->qheads, l->size)})
-	    || !fits(&c->in[K], 3, (int64_t[]){l->batch, l->steps, each})
+	    || !fits(&c->in[K], 3, (int64_t[]){l->batch, l->steps, times(l->kheads, l->size)})
 	    || !fits(&c->in[V], 3, (int64_t[]){l->batch, l->steps, times(l->heads, l->vsize)}))
 		return om_wrong(c, "the dims of Q, K and V do not match");
 	if (om_has_in(c, OLD) && !fits(&c->in[OLD], 4, (int64_t[]){l->batch, l->heads, l->size, l->vsize}))
@@ -291,7 +364,7 @@ linear_infer(om_op_context *c)
 	*y = om_shape_open(3);
 	for (int d = 0; d < 2 && c->in[Q].shape.rank == 3; d++)
 		om_copy_dim(y, d, &c->in[Q].shape, d);
-	y->dim[2] = times(l.qheads, l.vsize);
+	y->dim[2] = times(l.yheads, l.vsize);
 	if (!om_has_out(c, 1))
 		return OM_OK;
 	c->out[1].type = om_has_in(c, OLD) ? c->in[OLD].type : c->in[Q].type;
@@ -381,13 +454,26 @@ struct prepared_linear {
 	bool has_gate, has_delta;
 };
 
+/* Output head `y` from query head `q`. */
+static void
+linear_output(const om_op_context *c, const struct linear *l, int64_t row, int64_t q, int64_t y, double scale, struct parts *p)
+{
+	read_row(&c->in[Q], (row * l->qheads + q) * l->size, l->size, p->query);
+	for (int64_t j = 0; j < l->vsize; j++) {
+		p->sum[j] = 0;
+		for (int64_t i = 0; i < l->size; i++)
+			p->sum[j] += scale * p->query[i] * p->state[i * l->vsize + j];
+	}
+	write_row(p->sum, l->vsize, &c->out[0], (row * l->yheads + y) * l->vsize);
+}
+
 /* One step of one head, and the outputs of the queries that share it. */
 static void
 linear_step(const om_op_context *c, const struct linear *l, int64_t row, int64_t h, double scale, struct parts *p)
 {
-	const int64_t group = l->qheads / l->heads;
+	const int64_t group = l->yheads / l->heads, key = h / (l->heads / l->kheads);
 
-	read_row(&c->in[K], (row * l->heads + h) * l->size, l->size, p->key);
+	read_row(&c->in[K], (row * l->kheads + key) * l->size, l->size, p->key);
 	read_row(&c->in[V], (row * l->heads + h) * l->vsize, l->vsize, p->value);
 	if (((const struct prepared_linear *)c->state)->has_gate)
 		decay_state(c, l, row, h, p->state);
@@ -396,15 +482,8 @@ linear_step(const om_op_context *c, const struct linear *l, int64_t row, int64_t
 	for (int64_t i = 0; i < l->size; i++)
 		for (int64_t j = 0; j < l->vsize; j++)
 			p->state[i * l->vsize + j] += p->key[i] * p->value[j];
-	for (int64_t q = h * group; q < (h + 1) * group; q++) {
-		read_row(&c->in[Q], (row * l->qheads + q) * l->size, l->size, p->query);
-		for (int64_t j = 0; j < l->vsize; j++) {
-			p->sum[j] = 0;
-			for (int64_t i = 0; i < l->size; i++)
-				p->sum[j] += scale * p->query[i] * p->state[i * l->vsize + j];
-		}
-		write_row(p->sum, l->vsize, &c->out[0], (row * l->qheads + q) * l->vsize);
-	}
+	for (int64_t y = h * group; y < (h + 1) * group; y++)
+		linear_output(c, l, row, y / (l->yheads / l->qheads), y, scale, p);
 }
 
 static om_status
@@ -441,10 +520,13 @@ linear_cpu(om_op_context *c)
 	return OM_OK;
 }
 
+/* A head of queries that several heads of the output are computed from is read more than once. */
 static bool
 linear_reuse(const om_op_context *c, uint32_t out, uint32_t in)
 {
-	return ((out == 0 && in == Q) || (out == 1 && in == OLD)) && om_is_sole_use(c, in)
+	const struct linear l = linear_of(c);
+
+	return ((out == 0 && in == Q && l.yheads == l.qheads) || (out == 1 && in == OLD)) && om_is_sole_use(c, in)
 	    && c->in[in].type == c->out[out].type && om_shape_equal(&c->in[in].shape, &c->out[out].shape);
 }
 
@@ -454,10 +536,29 @@ linear_cost(const om_op_context *c, om_cost *cost)
 	const struct linear l = linear_of(c);
 
 	cost->flops = (double)l.batch * (double)l.steps * (double)l.size * (double)l.vsize
-		* (3.0 * (double)l.heads + 2.0 * (double)l.qheads + has_delta(c) * 2.0 * (double)l.heads);
+		* (3.0 * (double)l.heads + 2.0 * (double)l.yheads + has_delta(c) * 2.0 * (double)l.heads);
 }
 
 /* ---- The table. ---- */
+
+static const om_attr_spec causal_contrib_attrs[] = {
+	{"activation", OM_ATTR_STRING, .s = "none"},
+	{"channels_last", OM_ATTR_INT},
+	{"dilation", OM_ATTR_INT, .i = 1},
+	{"ndim", OM_ATTR_INT, .i = 1},
+	{"state_window", OM_ATTR_INT},
+	{0}
+};
+
+static const om_attr_spec linear_contrib_attrs[] = {
+	{"chunk_size", OM_ATTR_INT, .i = 64},
+	{"kv_num_heads", OM_ATTR_INT, .required = true},
+	{"q_num_heads", OM_ATTR_INT, .required = true},
+	{"scale", OM_ATTR_FLOAT},
+	{"state_window", OM_ATTR_INT},
+	{"update_rule", OM_ATTR_STRING, .s = "gated_delta"},
+	{0}
+};
 
 static const om_attr_spec causal_attrs[] = {{"activation", OM_ATTR_STRING, .s = "none"}, {0}};
 
@@ -470,24 +571,37 @@ static const om_attr_spec linear_attrs[] = {
 	{0}
 };
 
+#define CAUSAL \
+	.name = "CausalConvWithState", .brief = "causal depthwise 1-D convolution with state", \
+	.min_in = 2, .max_in = 4, .min_out = 2, .max_out = 2, .infer = causal_infer, .slice = causal_slice, \
+	.inplace = causal_reuse, .cpu = causal_cpu, .scratch = causal_scratch, .cost = causal_cost, \
+	.input_types = {OF_FLOATS, LIKE(0), LIKE(0), LIKE(0)}
+#define LINEAR \
+	.name = "LinearAttention", .brief = "linear attention with a recurrent state", \
+	.min_in = 3, .max_in = 6, .min_out = 2, .max_out = 2, .infer = linear_infer, .slice = linear_slice, \
+	.inplace = linear_reuse, .cpu = linear_cpu, .scratch = linear_scratch, .cost = linear_cost, \
+	.input_types = {OF_FLOATS, LIKE(0), LIKE(0), OF_FLOATS, LIKE(0), LIKE(0)}
+#define CONTRIB .domain = "com.microsoft", .since = 1
+
 const om_opdef om_ops_linear_attention[] = {
-	{.name = "CausalConvWithState", .brief = "causal depthwise 1-D convolution with state",
-	 .since = 27, .min_in = 2, .max_in = 4, .min_out = 2, .max_out = 2, .attrs = causal_attrs,
-	 .infer = causal_infer, .slice = causal_slice, .inplace = causal_reuse, .cpu = causal_cpu, .scratch = causal_scratch,
-	 .cost = causal_cost,
-	 .input_types = {OF_FLOATS, LIKE(0), LIKE(0), LIKE(0)}},
-	{.name = "LinearAttention", .brief = "linear attention with a recurrent state",
-	 .since = 27, .min_in = 3, .max_in = 6, .min_out = 2, .max_out = 2, .attrs = linear_attrs,
-	 .infer = linear_infer, .slice = linear_slice, .inplace = linear_reuse, .cpu = linear_cpu, .scratch = linear_scratch,
-	 .cost = linear_cost,
-	 .input_types = {OF_FLOATS, LIKE(0), LIKE(0), OF_FLOATS, LIKE(0), LIKE(0)}},
+	{CAUSAL, .since = 27, .attrs = causal_attrs},
+	{CAUSAL, CONTRIB, .attrs = causal_contrib_attrs},
+	{LINEAR, .since = 27, .attrs = linear_attrs},
+	{LINEAR, CONTRIB, .attrs = linear_contrib_attrs},
 	{0}
 };
 
+#define CAUSAL_KERNEL \
+	.name = "CausalConvWithState", .state_bytes = sizeof(struct prepared_causal), .prepare = causal_prepare, \
+	.workspace = causal_scratch, .run = causal_cpu
+#define LINEAR_KERNEL \
+	.name = "LinearAttention", .state_bytes = sizeof(struct prepared_linear), .prepare = linear_prepare, \
+	.workspace = linear_scratch, .run = linear_cpu
+
 const om_kernel om_kernels_linear_attention[] = {
-	{.name = "CausalConvWithState", .state_bytes = sizeof(struct prepared_causal), .prepare = causal_prepare,
-	 .workspace = causal_scratch, .run = causal_cpu},
-	{.name = "LinearAttention", .state_bytes = sizeof(struct prepared_linear), .prepare = linear_prepare,
-	 .workspace = linear_scratch, .run = linear_cpu},
+	{CAUSAL_KERNEL},
+	{CAUSAL_KERNEL, .domain = "com.microsoft"},
+	{LINEAR_KERNEL},
+	{LINEAR_KERNEL, .domain = "com.microsoft"},
 	{0}
 };
