@@ -487,38 +487,64 @@ def _(r, v, t):
                 scale=r.pick([None, 0.4]), mask_filter_value=r.pick([None, None, -1.0, -1e4]), by_scale=True, slack=10)
 
 
+def resident(length, room, window):
+    """The rows of a cache that slides which so many positions leave."""
+    step = room - window + 1
+    return length if length <= room else length - step * -(-(length - room) // step)
+
+
+def cache(r, kind, bits, shape, rows):
+    """The first rows of each sequence have elements, the others zeros: the runtime gives zeros there."""
+    if kind == "float":
+        x = r.tensor("float", shape, -2, 2, odd=False)
+    elif bits == 8:
+        x = r.g.integers(-128, 128, shape).astype(np.int8)
+    else:
+        x = r.g.integers(0, 256, shape[:3] + [shape[3] // 2]).astype(np.uint8)
+    for b, n in enumerate(rows):
+        x[b, :, n:] = 0
+    return x
+
+
 @ms("GroupQueryAttention")
 def _(r, v, t):
     b, kv, h = r.int(1, 2), r.int(1, 2), r.pick([8, 16])
     heads = kv * r.pick([1, 2, 3])
-    kind = "float"
-    step = r.chance(0.6)  # a step of a decoder, or a prompt
-    room = r.int(1, 5) if step else 0
-    s = 1 if step else r.int(1, 5)
+    step, slides, bits = r.chance(0.6), r.chance(0.2), r.pick([0, 0, 0, 4, 8])  # a step of a decoder, or a prompt
+    window = r.int(1, 3) if slides else r.pick([None, None, 2, 3])
+    room = r.int(window, 6) if slides else r.int(1, 5) if step else 0
+    s = 1 if step else r.int(1, 9 if slides else 5)
     # Every sequence of a step has its own length; the cache may have room for the new key.
-    lengths = [r.int(1, room) + 1 for _ in range(b)] if step else [s] * b
+    lengths = [r.int(1, 12 if slides else room) + 1 for _ in range(b)] if step else [s] * b
     total = max(lengths)
-    if step and r.chance():
+    if step and not slides and r.chance():
         room = max(room, total)
-    whole = max(total, room)
+    whole, past = max(total, room), [n - s for n in lengths]
+    rows = [resident(n, room, window) for n in past] if slides else past
 
     def give(*shape):
-        return r.tensor(kind, shape, -2, 2, odd=False)
+        return r.tensor("float", shape, -2, 2, odd=False)
     if r.chance(0.3):
         ins = [give(b, s, (heads + 2 * kv) * h), None, None]
     else:
         ins = [give(b, s, heads * h), give(b, s, kv * h), give(b, s, kv * h)]
-    ins += [give(b, kv, room, h), give(b, kv, room, h)] if step else [None, None]
+    kind = "int" if bits else "float"
+    ins += [cache(r, kind, bits, [b, kv, room, h], rows) for _ in range(2)] if step or slides or bits else [None, None]
     ins += [np.asarray(lengths, np.int32) - 1, np.asarray(total, np.int32)]
     rotary = r.pick([0, 0, 1])
     ins += [give(whole + 2, h // 2), give(whole + 2, h // 2)] if rotary else [None, None]
     ins.append(None)
     ins.append(give(r.pick([1, b]), r.pick([1, heads]), s, whole) if r.chance(0.2) else None)
     ins.append(give(heads) if r.chance(0.2) else None)
+    smooth = r.pick([None, None, 1]) if ins[-1] is None else None
+    per = r.pick(["PER_TENSOR", "PER_CHANNEL"]) if bits else None
+    if bits:
+        ins += [r.tensor("float", [1, kv, 1, h] if per == "PER_CHANNEL" else [1], 0.01, 0.3, odd=False) for _ in range(2)]
     return Case(ins, outs=3, num_heads=heads, kv_num_heads=kv, do_rotary=rotary or None, scale=r.pick([None, 0.4]),
                 rotary_interleaved=r.pick([None, 0, 1]) if rotary else None, softcap=r.pick([None, 2.0]),
-                local_window_size=r.pick([None, None, 2, 3]), smooth_softmax=r.pick([None, None, 1]) if ins[-1] is None else None,
-                steer=(6,), by_scale=True, slack=10, judge="runtime")
+                local_window_size=window, smooth_softmax=smooth, sliding_window_cache=1 if slides else None,
+                causal=0 if window is None and not step and r.chance(0.3) else None, k_quant_type=per, v_quant_type=per,
+                kv_cache_bit_width=bits or None, near=1, steer=(6,), by_scale=True, slack=10, judge="runtime")
 
 
 @ms("RotaryEmbedding")

@@ -1,10 +1,13 @@
 /* GroupQueryAttention of com.microsoft: attention of a decoder over a cache of keys and values,
  * with one length per sequence of the batch.
  *
- * For each key head the cache is updated first: the past rows, the new keys rotated by their
- * positions, then zeros.  Then its queries are processed one by one: scores, weights, and the
- * weighted sum of values.  A present cache may be computed over the past one: its rows stay in
- * place. */
+ * For each key head its rows are collected in scratch first: those of the past, then the new keys rotated by their
+ * positions.  Then its queries are processed one by one: scores, weights, and the weighted sum of values.  A present
+ * cache may be computed over the past one: its rows stay in place, and rows after the new ones keep what they were.
+ *
+ * A cache that slides holds the last positions only, from row 0 on, as many as om_group_query_resident() says.
+ * A quantized cache holds integers, with a scale for all or for each element of a head; new rows are rounded before
+ * they are used. */
 #include <config.h>
 
 #include <math.h>
@@ -13,37 +16,70 @@
 #include "base/arena_internal.h"
 #include "base/shape.h"
 #include "ir/query.h"
+#include "ops/contrib/group_query.h"
 #include "ops/family.h"
 #include "opdef/numbers.h"
 #include "opdef/op_context.h"
 
-enum { QUERY, KEY, VALUE, PAST_KEY, PAST_VALUE, LENGTHS, TOTAL, COSINES, SINES, PLACES, BIAS, SINK, FIRST_OTHER };
+enum { QUERY = OM_GROUP_QUERY, KEY, VALUE, PAST_KEY, PAST_VALUE, LENGTHS, TOTAL, COSINES, SINES, PLACES, BIAS, SINK, K_SCALE, V_SCALE,
+	FIRST_OTHER };
 enum { Y, NEW_KEY, NEW_VALUE, SCORES };
 
-struct group {
-	bool packed;              /* queries, keys and values are packed in one input */
-	int64_t batch, queries, heads, kv, size, past, total;
-	bool rotates, interleaved, smooth;
-	double scale, cap;
-	int64_t window;           /* attention window in keys; 0 or less: unlimited */
-	bool is_open;             /* the total length is known only at run time, from neither input nor output */
-};
+int64_t
+om_group_query_resident(const struct om_group_query *g, int64_t length)
+{
+	const int64_t step = g->past - g->window + 1, over = length - g->past;
+
+	return !g->slides || over <= 0 ? length : length - step * (over / step + (over % step != 0));
+}
+
+/* How the caches are stored. */
+static om_status
+read_storage(const om_op_context *c, struct om_group_query *g)
+{
+	static const char *const type[] = {"k_quant_type", "v_quant_type"};
+
+	for (int k = 0; k < 2; k++) {
+		g->is_quantized[k] = !om_attr_is(c->op, type[k], "NONE");
+		if (g->is_quantized[k] && !om_attr_is(c->op, type[k], "PER_TENSOR") && !om_attr_is(c->op, type[k], "PER_CHANNEL"))
+			return om_op_fail(c->session, OM_INVALID, c->op, "%s is neither NONE nor PER_TENSOR nor PER_CHANNEL", type[k]);
+	}
+	g->bits = g->is_quantized[0] || g->is_quantized[1] ? om_attr_int(c->op, "kv_cache_bit_width") : 8;
+	if (g->bits == 0)
+		g->bits = 8;
+	if (g->bits != 4 && g->bits != 8)
+		return om_op_fail(c->session, OM_INVALID, c->op, "kv_cache_bit_width is neither 4 nor 8");
+	return OM_OK;
+}
+
+static om_status
+read_slides(const om_op_context *c, struct om_group_query *g)
+{
+	g->slides = om_attr_int(c->op, "sliding_window_cache") != 0;
+	if (g->slides && (!om_has_in(c, PAST_KEY) || g->window < 1 || g->window > INT32_MAX))
+		return om_wrong(c, "a cache that slides requires past_key, past_value and local_window_size");
+	if (g->slides && g->past >= 0 && g->past < g->window)
+		return om_wrong(c, "a cache that slides has at least local_window_size rows");
+	if (!g->is_causal && g->window > 0)
+		return om_wrong(c, "attention to later keys has no window");
+	return OM_OK;
+}
 
 /* Dims that are not known are OM_DIM_UNKNOWN. */
-static om_status
-read_group(const om_op_context *c, struct group *g)
+om_status
+om_group_query_read(const om_op_context *c, struct om_group_query *g)
 {
 	const int64_t width = om_in_dim(c, QUERY, 2);
 	int64_t *total;
 	size_t n;
 
-	*g = (struct group){.packed = !om_has_in(c, KEY), .batch = om_in_dim(c, QUERY, 0), .queries = om_in_dim(c, QUERY, 1),
+	*g = (struct om_group_query){.packed = !om_has_in(c, KEY), .batch = om_in_dim(c, QUERY, 0), .queries = om_in_dim(c, QUERY, 1),
 		.heads = om_attr_int(c->op, "num_heads"), .kv = om_attr_int(c->op, "kv_num_heads"),
 		.size = OM_DIM_UNKNOWN, .past = om_has_in(c, PAST_KEY) ? om_in_dim(c, PAST_KEY, 2) : 0,
 		.total = OM_DIM_UNKNOWN, .rotates = om_attr_int(c->op, "do_rotary") != 0,
-		.interleaved = om_attr_int(c->op, "rotary_interleaved") != 0,
-		.smooth = om_attr_int(c->op, "smooth_softmax") == 1, .scale = om_attr_float(c->op, "scale"),
-		.cap = om_attr_float(c->op, "softcap"), .window = om_attr_int(c->op, "local_window_size")};
+		.interleaved = om_attr_int(c->op, "rotary_interleaved") != 0, .is_causal = om_attr_int(c->op, "causal") != 0,
+		.smooth = om_attr_int(c->op, "smooth_softmax") == 1, .scale = (double)om_attr_float(c->op, "scale"),
+		.cap = (double)om_attr_float(c->op, "softcap"), .window = om_attr_int(c->op, "local_window_size")};
 	if (!om_has_in(c, LENGTHS) || !om_has_in(c, TOTAL))
 		return om_wrong(c, "seqlens_k and total_sequence_length are required");
 	if (g->heads < 1 || g->heads > INT32_MAX || g->kv < 1 || g->heads % g->kv)
@@ -52,23 +88,44 @@ read_group(const om_op_context *c, struct group *g)
 		return om_wrong(c, "key and value must be given together");
 	if (c->in[QUERY].shape.rank >= 0 && c->in[QUERY].shape.rank != 3)
 		return om_wrong(c, "query must have rank 3");
+	OM_TRY(read_storage(c, g));
+	OM_TRY(read_slides(c, g));
 	const int64_t all = g->packed ? g->heads + 2 * g->kv : g->heads;
 	if (width >= 0 && width % all)
 		return om_wrong(c, "num_heads must divide the hidden size of query");
 	if (width >= 0)
 		g->size = width / all;
-	if (om_in_ints(c, TOTAL, &total, &n) && n == 1 && g->past >= 0)
+	if (g->size >= 0 && g->bits == 4 && g->size % 2)
+		return om_wrong(c, "a cache of 4 bits requires an even head size");
+	if (g->slides)
+		g->total = g->past;
+	else if (om_in_ints(c, TOTAL, &total, &n) && n == 1 && g->past >= 0)
 		g->total = total[0] > g->past ? total[0] : g->past;
+	if (g->scale == 0)
+		g->scale = 1 / sqrt((double)g->size);
 	return OM_OK;
+}
+
+/* Elements of a row of a cache: bytes of two elements with 4 bits. */
+static int64_t
+row_of(const struct om_group_query *g, int k)
+{
+	return g->size >= 0 && g->is_quantized[k] && g->bits == 4 ? g->size / 2 : g->size;
+}
+
+static om_dtype
+type_of_cache(const om_op_context *c, const struct om_group_query *g, int k)
+{
+	return !g->is_quantized[k] ? c->in[QUERY].type : g->bits == 4 ? OM_UINT8 : OM_INT8;
 }
 
 static om_status
 group_infer(om_op_context *c)
 {
 	const om_shape *q = &c->in[QUERY].shape;
-	struct group g;
+	struct om_group_query g;
 
-	OM_TRY(read_group(c, &g));
+	OM_TRY(om_group_query_read(c, &g));
 	c->out[Y].type = c->in[QUERY].type;
 	c->out[Y].shape = om_shape_unknown();
 	if (q->rank == 3) {
@@ -81,8 +138,8 @@ group_infer(om_op_context *c)
 	for (uint32_t k = NEW_KEY; k <= NEW_VALUE; k++) {
 		if (!om_has_out(c, k))
 			continue;
-		c->out[k].type = c->in[QUERY].type;
-		c->out[k].shape = om_shape_of(4, (const int64_t[]){g.batch, g.kv, g.total, g.size});
+		c->out[k].type = type_of_cache(c, &g, (int)(k - NEW_KEY));
+		c->out[k].shape = om_shape_of(4, (const int64_t[]){g.batch, g.kv, g.total, row_of(&g, (int)(k - NEW_KEY))});
 		if (g.batch < 0 && q->rank == 3)
 			c->out[k].shape.sym[0] = q->sym[0];
 	}
@@ -91,7 +148,7 @@ group_infer(om_op_context *c)
 	for (uint32_t k = FIRST_OTHER; k < c->op->nin; k++)
 		if (om_has_in(c, k))
 			return om_op_fail(c->session, OM_UNSUPPORTED, c->op,
-				"no kernel for a quantized cache or for normalized heads");
+				"no kernel for normalized heads");
 	return OM_OK;
 }
 
@@ -117,7 +174,7 @@ has_dims(const om_op_context *c, uint32_t k, int rank, const int64_t *want)
 static om_status
 check_types(const om_op_context *c)
 {
-	static const uint32_t real[] = {QUERY, KEY, VALUE, PAST_KEY, PAST_VALUE, COSINES, SINES, BIAS, SINK};
+	static const uint32_t real[] = {QUERY, KEY, VALUE, COSINES, SINES, BIAS, SINK};
 
 	for (size_t k = 0; k < sizeof real / sizeof real[0]; k++)
 		if (om_has_in(c, real[k]) && (!is_real(c->in[real[k]].type) || c->in[real[k]].type != c->in[QUERY].type))
@@ -126,29 +183,47 @@ check_types(const om_op_context *c)
 		return om_wrong(c, "seqlens_k and total_sequence_length must be int32");
 	if (om_has_in(c, PLACES) && c->in[PLACES].type != OM_INT64)
 		return om_wrong(c, "position_ids must be int64");
-	if (!om_attr_int(c->op, "causal") || om_attr_int(c->op, "sliding_window_cache"))
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op,
-			"no kernel for a sliding cache or for attention to later keys");
 	return OM_OK;
 }
 
+/* Types of the caches, and their scales. */
 static om_status
-check_shapes(const om_op_context *c, const struct group *g)
+check_storage(const om_op_context *c, const struct om_group_query *g)
 {
-	const int64_t kv[] = {g->batch, g->queries, g->kv * g->size}, past[] = {g->batch, g->kv, g->past, g->size};
+	for (uint32_t k = 0; k < 2; k++) {
+		if (om_has_in(c, PAST_KEY + k) && c->in[PAST_KEY + k].type != type_of_cache(c, g, (int)k))
+			return om_wrong(c, "the element types of the caches do not match the attributes");
+		if (!g->is_quantized[k])
+			continue;
+		if (!om_has_in(c, K_SCALE + k) || c->in[K_SCALE + k].type != OM_FLOAT32)
+			return om_wrong(c, "a quantized cache requires a scale of float32");
+		const int64_t n = om_shape_count(&c->in[K_SCALE + k].shape);
+		if (n != 1 && n != g->kv * g->size)
+			return om_wrong(c, "the scale of a quantized cache has one element or one for each element of the heads");
+	}
+	return OM_OK;
+}
+
+om_status
+om_group_query_check(const om_op_context *c, const struct om_group_query *g)
+{
+	const int64_t kv[] = {g->batch, g->queries, g->kv * g->size};
+	const int64_t last = *(const int32_t *)c->in[TOTAL].data, keys = g->slides ? last : g->total;
 
 	for (uint32_t k = KEY; k <= VALUE; k++)
 		if (om_has_in(c, k) && !has_dims(c, k, 3, kv))
 			return om_wrong(c, "the shapes of key and value do not match query");
-	for (uint32_t k = PAST_KEY; k <= PAST_VALUE; k++)
-		if (om_has_in(c, k) && !has_dims(c, k, 4, past))
+	for (uint32_t k = 0; k < 2; k++)
+		if (om_has_in(c, PAST_KEY + k)
+		    && !has_dims(c, PAST_KEY + k, 4, (const int64_t[]){g->batch, g->kv, g->past, row_of(g, (int)k)}))
 			return om_wrong(c, "the shapes of the caches do not match query");
+	OM_TRY(check_storage(c, g));
 	if (om_shape_count(&c->in[LENGTHS].shape) != g->batch)
 		return om_wrong(c, "seqlens_k must have one element for each batch entry");
 	if (om_has_in(c, SINK) && om_shape_count(&c->in[SINK].shape) != g->heads)
 		return om_wrong(c, "head_sink must have one element for each head");
 	if (om_has_in(c, BIAS) && (c->in[BIAS].shape.rank != 4 || c->in[BIAS].shape.dim[2] != g->queries
-	    || c->in[BIAS].shape.dim[3] < g->total || (c->in[BIAS].shape.dim[0] != 1 && c->in[BIAS].shape.dim[0] != g->batch)
+	    || c->in[BIAS].shape.dim[3] < keys || (c->in[BIAS].shape.dim[0] != 1 && c->in[BIAS].shape.dim[0] != g->batch)
 	    || (c->in[BIAS].shape.dim[1] != 1 && c->in[BIAS].shape.dim[1] != g->heads)))
 		return om_wrong(c, "attention_bias cannot be broadcast to the scores");
 	if (om_has_in(c, PLACES) && !has_dims(c, PLACES, 2, (const int64_t[]){g->batch, g->queries}))
@@ -160,16 +235,38 @@ check_shapes(const om_op_context *c, const struct group *g)
 	return OM_OK;
 }
 
+/* The positions of sequence `b`: those before its new keys, and their number at the end. */
+om_status
+om_group_query_lengths(const om_op_context *c, const struct om_group_query *g, int64_t b, int64_t *before, int64_t *length)
+{
+	const int64_t total = *(const int32_t *)c->in[TOTAL].data;
+
+	*length = ((const int32_t *)c->in[LENGTHS].data)[b] + INT64_C(1);
+	*before = g->queries == total ? 0 : *length - g->queries;
+	if (*length < 1 || *before < 0 || *length > *before + g->queries
+	    || (!g->slides && (*length > g->total || *before > g->past)))
+		return om_op_fail(c->session, OM_RUN, c->op, "sequence %lld has %lld keys, which does not match its cache",
+			(long long)b, (long long)*length);
+	return OM_OK;
+}
+
 /* ---- Scratch layout. ---- */
 
 struct pieces {
 	double *key, *value, *query, *score, *sum;
 };
 
-static uint64_t
-pieces_of(const struct group *g, char *base, struct pieces *p)
+/* Rows of a head in scratch: those of the past, and the new ones. */
+static int64_t
+rows_of(const struct om_group_query *g)
 {
-	const int64_t count[] = {g->total * g->size, g->total * g->size, g->size, g->total, g->size};
+	return g->slides ? g->past + g->queries : g->total;
+}
+
+static uint64_t
+pieces_of(const struct om_group_query *g, char *base, struct pieces *p)
+{
+	const int64_t rows = rows_of(g), count[] = {rows * g->size, rows * g->size, g->size, rows, g->size};
 	double **piece[] = {&p->key, &p->value, &p->query, &p->score, &p->sum};
 	uint64_t at = 0;
 
@@ -181,13 +278,13 @@ pieces_of(const struct group *g, char *base, struct pieces *p)
 	return at;
 }
 
-static om_status
-group_prepare(om_op_context *c, void **state)
+om_status
+om_group_query_prepare(om_op_context *c, void **state)
 {
-	struct group *g = *state;
+	struct om_group_query *g = *state;
 
 	OM_TRY(check_types(c));
-	OM_TRY(read_group(c, g));
+	OM_TRY(om_group_query_read(c, g));
 	if (om_shape_count(&c->in[TOTAL].shape) != 1)
 		return om_wrong(c, "total_sequence_length must have one element");
 	/* The total may be known only at run time; then it is taken from the output. */
@@ -200,7 +297,7 @@ group_prepare(om_op_context *c, void **state)
 static uint64_t
 group_scratch(const om_op_context *c)
 {
-	const struct group *g = c->state;
+	const struct om_group_query *g = c->state;
 	struct pieces none;
 
 	return g->is_open ? 0 : pieces_of(g, NULL, &none);
@@ -217,7 +314,7 @@ read_row(const om_tensor *t, int64_t at, int64_t n, double *to)
 
 /* Row `s` of head `h` of operand `k`: 0 queries, 1 keys, 2 values. */
 static void
-read_new(const om_op_context *c, const struct group *g, int k, int64_t b, int64_t s, int64_t h, double *to)
+read_new(const om_op_context *c, const struct om_group_query *g, int k, int64_t b, int64_t s, int64_t h, double *to)
 {
 	const int64_t heads = k == 0 ? g->heads : g->kv, all = g->packed ? g->heads + 2 * g->kv : heads;
 	const int64_t first = !g->packed || k == 0 ? 0 : k == 1 ? g->heads : g->heads + g->kv;
@@ -228,7 +325,7 @@ read_new(const om_op_context *c, const struct group *g, int k, int64_t b, int64_
 
 /* Rotate pairs of elements by the angle of a position. */
 static om_status
-rotate(const om_op_context *c, const struct group *g, int64_t place, double *x)
+rotate(const om_op_context *c, const struct om_group_query *g, int64_t place, double *x)
 {
 	const bool interleaved = g->interleaved;
 	const int64_t half = om_in_dim(c, COSINES, 1);
@@ -249,7 +346,7 @@ rotate(const om_op_context *c, const struct group *g, int64_t place, double *x)
 }
 
 static int64_t
-place_of(const om_op_context *c, const struct group *g, int64_t b, int64_t s, int64_t before)
+place_of(const om_op_context *c, const struct om_group_query *g, int64_t b, int64_t s, int64_t before)
 {
 	return om_has_in(c, PLACES) ? ((const int64_t *)c->in[PLACES].data)[b * g->queries + s] : before + s;
 }
@@ -263,32 +360,133 @@ rounded_to(om_dtype t, double x)
 	return om_get(t, room, 0);
 }
 
-/* Fill the cache of a head: `before` past rows, the new rows, then zeros. */
-static om_status
-update_cache(const om_op_context *c, const struct group *g, int64_t b, int64_t h, int64_t before, const struct pieces *p)
-{
-	const int64_t base = (b * g->kv + h) * g->total * g->size, from = (b * g->kv + h) * g->past * g->size;
-	const om_dtype t = c->in[QUERY].type;
+/* ---- Caches: 0 of keys, 1 of values. ---- */
 
-	for (int k = 1; k <= 2; k++) {
-		double *row = k == 1 ? p->key : p->value;
-		const uint32_t past = k == 1 ? PAST_KEY : PAST_VALUE;
-		if (before)
-			read_row(&c->in[past], from, before * g->size, row);
-		for (int64_t s = 0; s < g->queries && before + s < g->total; s++) {
-			double *x = row + (before + s) * g->size;
-			read_new(c, g, k, b, s, h, x);
-			if (k == 1)
-				OM_TRY(rotate(c, g, place_of(c, g, b, s, before), x));
-			for (int64_t e = 0; e < g->size; e++)
-				x[e] = rounded_to(t, x[e]);
+static double
+scale_of(const om_op_context *c, const struct om_group_query *g, int k, int64_t h, int64_t e)
+{
+	const om_tensor *t = &c->in[K_SCALE + k];
+
+	return (double)((const float *)t->data)[om_shape_count(&t->shape) == 1 ? 0 : h * g->size + e];
+}
+
+/* A number as the integer of a quantized cache, signed. */
+static double
+quantized(const struct om_group_query *g, double x, double scale)
+{
+	const double most = g->bits == 4 ? 7 : 127, q = rint(x / scale);
+
+	return q > most ? most : q >= -most - 1 ? q : -most - 1;
+}
+
+/* The numbers that a row of head `h` is kept as. */
+static void
+keep(const om_op_context *c, const struct om_group_query *g, int k, int64_t h, double *x)
+{
+	for (int64_t e = 0; e < g->size; e++) {
+		const double scale = g->is_quantized[k] ? scale_of(c, g, k, h, e) : 1;
+		x[e] = g->is_quantized[k] ? quantized(g, x[e], scale) * scale : rounded_to(c->in[QUERY].type, x[e]);
+	}
+}
+
+/* Row `row` of all heads of a past cache; `h` is its head. */
+static void
+read_cached(const om_op_context *c, const struct om_group_query *g, int k, int64_t h, int64_t row, double *to)
+{
+	const om_tensor *t = &c->in[PAST_KEY + k];
+	const uint8_t *p = t->data;
+	const int64_t at = row * row_of(g, k);
+
+	if (!g->is_quantized[k])
+		read_row(t, at, g->size, to);
+	for (int64_t e = 0; g->is_quantized[k] && e < g->size; e++)
+		to[e] = scale_of(c, g, k, h, e) * (g->bits == 4 ? (p[at + e / 2] >> e % 2 * 4 & 15) - 8 : (int8_t)p[at + e]);
+}
+
+static void
+write_cached(const om_op_context *c, const struct om_group_query *g, int k, int64_t h, int64_t row, const double *from)
+{
+	const om_tensor *t = &c->out[NEW_KEY + k];
+	uint8_t *p = t->data;
+	const int64_t at = row * row_of(g, k);
+
+	for (int64_t e = 0; e < g->size; e++) {
+		if (!g->is_quantized[k]) {
+			om_put(t->type, t->data, at + e, from[e]);
+			continue;
 		}
-		const int64_t end = before + g->queries < g->total ? before + g->queries : g->total;
-		memset(row + end * g->size, 0, (size_t)((g->total - end) * g->size) * sizeof *row);
-		for (int64_t e = 0; e < g->total * g->size && om_has_out(c, NEW_KEY + (uint32_t)k - 1); e++)
-			om_put(t, c->out[NEW_KEY + k - 1].data, base + e, row[e]);
+		const int q = (int)quantized(g, from[e], scale_of(c, g, k, h, e));
+		if (g->bits == 8)
+			p[at + e] = (uint8_t)q;
+		else if (e % 2 == 0)
+			p[at + e / 2] = (uint8_t)(q + 8);
+		else
+			p[at + e / 2] = (uint8_t)(p[at + e / 2] | (q + 8) << 4);
+	}
+}
+
+/* The rows of a sequence: `resident` ones of the past, of which the first has position `first`, then new ones. */
+struct rows {
+	int64_t b, before, length, resident, first;
+};
+
+/* Collect the rows of a head in scratch. */
+static om_status
+collect(const om_op_context *c, const struct om_group_query *g, const struct rows *r, int64_t h, const struct pieces *p)
+{
+	for (int k = 0; k < 2; k++) {
+		double *row = k == 0 ? p->key : p->value;
+		for (int64_t i = 0; i < r->resident; i++)
+			read_cached(c, g, k, h, (r->b * g->kv + h) * g->past + i, row + i * g->size);
+		for (int64_t s = 0; s < g->queries && r->resident + s < rows_of(g); s++) {
+			double *x = row + (r->resident + s) * g->size;
+			read_new(c, g, k + 1, r->b, s, h, x);
+			if (k == 0)
+				OM_TRY(rotate(c, g, place_of(c, g, r->b, s, r->before), x));
+			keep(c, g, k, h, x);
+		}
 	}
 	return OM_OK;
+}
+
+/* Rows [from, end) of a head of a present cache: as in the past one, or zeros. */
+static void
+leave_rows(const om_op_context *c, const struct om_group_query *g, int k, int64_t head, int64_t from, int64_t end)
+{
+	const om_tensor *past = &c->in[PAST_KEY + k], *t = &c->out[NEW_KEY + k];
+	const size_t bytes = (size_t)(row_of(g, k) * om_dtype_bits(t->type) / 8);
+	char *to = (char *)t->data + (size_t)(head * g->total + from) * bytes;
+	const int64_t stays = om_has_in(c, PAST_KEY) && g->past > from ? (g->past < end ? g->past : end) - from : 0;
+
+	if (from >= end)
+		return;
+	if (stays)
+		memmove(to, (const char *)past->data + (size_t)(head * g->past + from) * bytes, (size_t)stays * bytes);
+	memset(to + (size_t)stays * bytes, 0, (size_t)(end - from - stays) * bytes);
+}
+
+/* The present cache of a head, after its rows were collected. */
+static void
+update_cache(const om_op_context *c, const struct om_group_query *g, const struct rows *r, int64_t h, const struct pieces *p)
+{
+	const int64_t head = r->b * g->kv + h, new = g->slides ? r->length - r->before : g->queries;
+	const int64_t all = r->resident + new < rows_of(g) ? r->resident + new : rows_of(g);
+	const int64_t kept = g->slides ? om_group_query_resident(g, r->length) : all;
+	const int64_t used = kept > r->resident ? kept : r->resident;
+
+	for (int k = 0; k < 2; k++) {
+		const double *row = k == 0 ? p->key : p->value;
+		if (!om_has_out(c, NEW_KEY + (uint32_t)k))
+			continue;
+		leave_rows(c, g, k, head, used, g->total);
+		for (int64_t i = 0; i < used; i++)
+			if (i < kept)
+				write_cached(c, g, k, h, head * g->total + i, row + (all - kept + i) * g->size);
+			else
+				memset((char *)c->out[NEW_KEY + k].data + (size_t)((head * g->total + i) * row_of(g, k)
+					* om_dtype_bits(c->out[NEW_KEY + k].type) / 8), 0,
+					(size_t)(row_of(g, k) * om_dtype_bits(c->out[NEW_KEY + k].type) / 8));
+	}
 }
 
 /* ---- Attention. ---- */
@@ -308,12 +506,13 @@ weigh(double *score, int64_t n, bool has_sink, double sink)
 		score[k] /= sum;
 }
 
-/* The output for query `s` of head `h`, over keys [low, high). */
+/* The output for query `s` of head `h`, over the rows [low, high). */
 static void
-attend(const om_op_context *c, const struct group *g, int64_t b, int64_t h, int64_t s, int64_t low, int64_t high,
+attend(const om_op_context *c, const struct om_group_query *g, const struct rows *r, int64_t h, int64_t s, int64_t low, int64_t high,
 	const struct pieces *p)
 {
-	const double scale = g->scale, cap = g->cap;
+	const double cap = g->cap;
+	const int64_t b = r->b;
 	const om_tensor *bias = om_has_in(c, BIAS) ? &c->in[BIAS] : NULL;
 	const int64_t row = !bias ? 0 : ((bias->shape.dim[0] == 1 ? 0 : b) * bias->shape.dim[1]
 		+ (bias->shape.dim[1] == 1 ? 0 : h)) * g->queries + s;
@@ -323,9 +522,9 @@ attend(const om_op_context *c, const struct group *g, int64_t b, int64_t h, int6
 		double dot = 0;
 		for (int64_t e = 0; e < g->size; e++)
 			dot += p->query[e] * p->key[k * g->size + e];
-		dot *= scale != 0 ? scale : 1 / sqrt((double)g->size);
+		dot *= g->scale;
 		dot = cap > 0 ? cap * tanh(dot / cap) : dot;
-		p->score[k] = dot + (bias ? om_get(bias->type, bias->data, row * bias->shape.dim[3] + k) : 0);
+		p->score[k] = dot + (bias ? om_get(bias->type, bias->data, row * bias->shape.dim[3] + r->first + k) : 0);
 	}
 	weigh(p->score + low, high - low, has_sink,
 		om_has_in(c, SINK) ? om_get(c->in[SINK].type, c->in[SINK].data, h) : 0);
@@ -338,18 +537,35 @@ attend(const om_op_context *c, const struct group *g, int64_t b, int64_t h, int6
 }
 
 static om_status
-run_head(const om_op_context *c, const struct group *g, int64_t b, int64_t h, int64_t before, const struct pieces *p)
+run_head(const om_op_context *c, const struct om_group_query *g, const struct rows *r, int64_t h, const struct pieces *p)
 {
-	const int64_t window = g->window;
-
 	for (int64_t s = 0; s < g->queries; s++) {
-		const int64_t end = before + s + 1 < g->total ? before + s + 1 : g->total;
-		const int64_t low = window > 0 && end > window ? end - window : 0;
-		read_new(c, g, 0, b, s, h, p->query);
-		OM_TRY(rotate(c, g, place_of(c, g, b, s, before), p->query));
+		const int64_t last = r->resident + (g->is_causal ? s + 1 : r->length - r->before);
+		const int64_t end = last < rows_of(g) ? last : rows_of(g);
+		const int64_t low = g->window > 0 && end > g->window ? end - g->window : 0;
+		read_new(c, g, 0, r->b, s, h, p->query);
+		OM_TRY(rotate(c, g, place_of(c, g, r->b, s, r->before), p->query));
 		for (int64_t e = 0; e < g->size; e++)
 			p->query[e] = rounded_to(c->in[QUERY].type, p->query[e]);
-		attend(c, g, b, h, s, low, end, p);
+		attend(c, g, r, h, s, low, end, p);
+	}
+	return OM_OK;
+}
+
+static om_status
+run_sequence(const om_op_context *c, const struct om_group_query *g, int64_t b, const struct pieces *p)
+{
+	struct rows r = {.b = b};
+
+	OM_TRY(om_group_query_lengths(c, g, b, &r.before, &r.length));
+	r.resident = om_group_query_resident(g, r.before);
+	r.first = r.before - r.resident;
+	for (int64_t h = 0; h < g->heads; h++) {
+		if (h % (g->heads / g->kv) == 0) {
+			OM_TRY(collect(c, g, &r, h / (g->heads / g->kv), p));
+			update_cache(c, g, &r, h / (g->heads / g->kv), p);
+		}
+		OM_TRY(run_head(c, g, &r, h, p));
 	}
 	return OM_OK;
 }
@@ -358,29 +574,19 @@ static om_status
 group_cpu(om_op_context *c)
 {
 	const int64_t total = *(const int32_t *)c->in[TOTAL].data;
-	struct group g = *(const struct group *)c->state;
+	struct om_group_query g = *(const struct om_group_query *)c->state;
 	struct pieces p = {0};
 	void *scratch = c->scratch;
 
-	g.total = total > g.past ? total : g.past;
-	OM_TRY(check_shapes(c, &g));
+	if (!g.slides)
+		g.total = total > g.past ? total : g.past;
+	OM_TRY(om_group_query_check(c, &g));
 	if (g.is_open && !(scratch = om_alloc_try(c->mem, pieces_of(&g, NULL, &p))))
 		return om_op_fail(c->session, OM_MEMORY, c->op, "cannot allocate the scores of %lld keys",
 			(long long)g.total);
 	pieces_of(&g, scratch, &p);
-	for (int64_t b = 0; b < g.batch; b++) {
-		const int64_t length = ((const int32_t *)c->in[LENGTHS].data)[b] + INT64_C(1);
-		const int64_t before = g.queries == total ? 0 : length - g.queries;
-		if (length > g.total || length < 1 || before < 0 || before > g.past)
-			return om_op_fail(c->session, OM_RUN, c->op,
-				"sequence %lld has %lld keys, which does not match its cache",
-				(long long)b, (long long)length);
-		for (int64_t h = 0; h < g.heads; h++) {
-			if (h % (g.heads / g.kv) == 0)
-				OM_TRY(update_cache(c, &g, b, h / (g.heads / g.kv), before, &p));
-			OM_TRY(run_head(c, &g, b, h, before, &p));
-		}
-	}
+	for (int64_t b = 0; b < g.batch; b++)
+		OM_TRY(run_sequence(c, &g, b, &p));
 	return OM_OK;
 }
 
@@ -395,9 +601,9 @@ group_reuse(const om_op_context *c, uint32_t out, uint32_t in)
 static void
 group_cost(const om_op_context *c, om_cost *cost)
 {
-	struct group g;
+	struct om_group_query g;
 
-	if (read_group(c, &g) == OM_OK && g.total > 0)
+	if (om_group_query_read(c, &g) == OM_OK && g.total > 0)
 		cost->flops = 4.0 * (double)g.batch * (double)g.heads * (double)g.queries * (double)g.total * (double)g.size;
 }
 
@@ -420,18 +626,20 @@ static const om_attr_spec group_attrs[] = {
 	{0}
 };
 
+#define OF_REALS (OF(BFLOAT16) | OF(FLOAT16) | OF(FLOAT32))
+
 const om_opdef om_ops_group_query[] = {
 	{.domain = "com.microsoft", .name = "GroupQueryAttention",
 	 .brief = "grouped-query attention with a key/value cache", .since = 1, .min_in = 1, .max_in = 16,
 	 .min_out = 1, .max_out = 4, .attrs = group_attrs, .infer = group_infer, .inplace = group_reuse, .cpu = group_cpu,
 	 .scratch = group_scratch, .cost = group_cost,
-	 .input_types = {OF(BFLOAT16) | OF(FLOAT16) | OF(FLOAT32), LIKE(0), LIKE(0), LIKE(0), LIKE(0),
+	 .input_types = {OF_REALS, LIKE(0), LIKE(0), OF_REALS | OF_BYTES, OF_REALS | OF_BYTES,
 	    OF(INT32), LIKE(5), LIKE(0), LIKE(0), OF(INT64), LIKE(0), LIKE(0), OF(FLOAT32), OF(FLOAT32), LIKE(0), LIKE(0)}},
 	{0}
 };
 
 const om_kernel om_kernels_group_query[] = {
-	{.domain = "com.microsoft", .name = "GroupQueryAttention", .state_bytes = sizeof(struct group),
-	 .prepare = group_prepare, .workspace = group_scratch, .run = group_cpu},
+	{.domain = "com.microsoft", .name = "GroupQueryAttention", .state_bytes = sizeof(struct om_group_query),
+	 .prepare = om_group_query_prepare, .workspace = group_scratch, .run = group_cpu},
 	{0}
 };
