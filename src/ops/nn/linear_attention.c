@@ -303,7 +303,7 @@ linear_of(const om_op_context *c)
 	l.yheads = l.qheads > l.heads ? l.qheads : l.heads;
 	if (is_contrib(c)) {
 		l.size = share(dim_of(&c->in[Q], 2), l.qheads);
-		l.kheads = l.size > 0 ? share(dim_of(&c->in[K], 2), l.size) : -1;
+		l.kheads = l.size > 0 ? share(dim_of(&c->in[K], 2), l.size) : l.size == 0 ? l.heads : -1;
 	}
 	return l;
 }
@@ -333,7 +333,7 @@ linear_check(const om_op_context *c, const struct linear *l)
 		return om_wrong(c, "kv_num_heads must divide q_num_heads");
 	if (is_contrib(c) && om_attr_int(c->op, "state_window"))
 		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "no kernel for a window of states");
-	if (l->kheads == 0 || (l->kheads > 0 && l->heads % l->kheads))
+	if (l->kheads == 0 || (l->kheads > 0 && l->heads % l->kheads) || (l->kheads < 0 && l->size > 0 && dim_of(&c->in[K], 2) >= 0))
 		return om_wrong(c, "the number of heads of the keys must divide kv_num_heads");
 	if ((has_gate(c) && !om_has_in(c, DECAY)) || (has_delta(c) && !om_has_in(c, BETA)))
 		return om_wrong(c, "the update_rule requires decay or beta, which is omitted");
