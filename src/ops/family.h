@@ -60,6 +60,7 @@
 	_(contrib_gates)      /* com.microsoft: gates of layers with a state */      \
 	_(contrib_mrotary)    /* com.microsoft: rotary embedding of images */        \
 	_(block_gather)       /* com.microsoft: quantized embeddings */              \
+	_(moe)                /* com.microsoft: mixtures of experts */               \
 	_(optimizer_ops)      /* optimizer steps */                                  \
 	_(cpu_attention)      /* org.onnxmem.cpu: attention */                       \
 	_(cpu_rnn)            /* org.onnxmem.cpu: recurrent layers */                \
@@ -112,6 +113,7 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(contrib_gates) \
 	_(contrib_mrotary) \
 	_(block_gather) \
+	_(moe) \
 	_(conv_grad) \
 	_(pool_grad) \
 	_(norm_grad) \

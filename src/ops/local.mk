@@ -3,7 +3,7 @@ noinst_LTLIBRARIES += libops.la
 libops_la_LIBADD = libkernels.la
 libops_la_CFLAGS = $(AM_CFLAGS) $(OM_KERNEL_CFLAGS)
 libops_la_SOURCES += \
-	%D%/contrib/block_gather.c %D%/contrib/contrib.c %D%/contrib/contrib_attention.c %D%/contrib/contrib_gates.c %D%/contrib/contrib_mrotary.c %D%/contrib/contrib_quant.c %D%/contrib/contrib_slices.c %D%/contrib/group_query.c %D%/contrib/group_query.h \
+	%D%/contrib/block_gather.c %D%/contrib/contrib.c %D%/contrib/contrib_attention.c %D%/contrib/contrib_gates.c %D%/contrib/contrib_mrotary.c %D%/contrib/contrib_quant.c %D%/contrib/contrib_slices.c %D%/contrib/group_query.c %D%/contrib/group_query.h %D%/contrib/moe.c \
 	%D%/control/container.c %D%/control/container.h %D%/control/control.c %D%/control/sequence.c %D%/family.h %D%/slices.h \
 	%D%/cpu/activation.c %D%/cpu/activation.h %D%/cpu/cpu_attention.c %D%/cpu/cpu_chain.c %D%/cpu/cpu_conv.c %D%/cpu/cpu_conv.h %D%/cpu/cpu_conv_reference.c \
 	%D%/cpu/channels_last.c %D%/cpu/channels_last.h \

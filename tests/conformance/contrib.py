@@ -653,3 +653,116 @@ def _(r, v, t):
     ins.append(give(b, steps, r.pick([1, heads]), lo=0, hi=1) if learns else None)
     return Case(ins, outs=2, q_num_heads=queries, kv_num_heads=heads, update_rule=rule, scale=r.pick([None, 0.0, 0.7]),
                 chunk_size=r.pick([None, 2]), by_scale=True, slack=4)
+
+
+# ---- Mixtures of experts. ----
+
+def gelu(x):
+    return x / 2 * (1 + np.tanh(0.7978845608028654 * (x + 0.044715 * x ** 3)))
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+ACTIVATIONS = {"relu": lambda x: np.maximum(x, 0), "gelu": gelu, "silu": lambda x: x * sigmoid(x), "identity": lambda x: x}
+
+
+def experts(x, router, products, k, chosen_alone, normalizes, kind, fusion, alpha, beta, limit, own=None):
+    """The formula, where the runtime has no kernel.  A product is weights and a bias."""
+    def times(i, e, h):
+        w, b = products[i]
+        return w[e].astype(float) @ h + (0 if b is None else b[e].astype(float))
+    y = np.zeros(x.shape)
+    for t, row in enumerate(x.astype(float)):
+        logits = router[t].astype(float)
+        best = np.argsort(-logits, kind="stable")[:k]
+        weights = np.exp(logits - logits.max())
+        weights = weights[best] / (weights[best] if chosen_alone else weights).sum()
+        weights = own[t].astype(float)[best] if own is not None else weights
+        weights = weights / weights.sum() if normalizes else weights
+        for e, weight in zip(best, weights):
+            h = times(0, e, row)
+            other = times(2, e, row) if products[2] else None
+            if kind == "swiglu":
+                g, other = (h, other) if fusion == 0 else (h[0::2], h[1::2]) if fusion == 1 else np.split(h, 2)
+                g = np.minimum(g, limit)
+                h = g * sigmoid(alpha * g) * (np.clip(other, -limit, limit) + beta)
+            else:
+                h = ACTIVATIONS[kind](h) * (1 if other is None else other)
+            y[t] += weight * times(1, e, h)
+    return y.astype(np.float32)
+
+
+def mixture(r):
+    """Attributes of both operators, and whether the runtime has a kernel."""
+    kind = r.pick(["relu", "gelu", "silu", "identity", "swiglu", "swiglu"])
+    fusion = r.pick([0, 1, 1, 2]) if kind == "swiglu" else 0
+    third = fusion == 0 and (kind == "swiglu" or r.chance(0.2))
+    alpha, beta, limit = (r.pick([None, 1.702]), r.pick([None, 1.0]), r.pick([None, 0.7])) if kind == "swiglu" else (None,) * 3
+    attrs = dict(activation_type=kind if kind != "relu" or r.chance() else None, swiglu_fusion=fusion or None, activation_alpha=alpha,
+                 activation_beta=beta, swiglu_limit=limit, normalize_routing_weights=r.pick([None, 0, 1]))
+    given = (kind, fusion, alpha or 1.0, beta or 0.0, limit or np.inf)
+    return attrs, given, third, not third and fusion != 2
+
+
+@ms("MoE")
+def _(r, v, t):
+    attrs, given, third, is_known = mixture(r)
+    tokens, h, n, e = r.int(1, 5), r.int(1, 6), r.int(1, 6), r.int(1, 4)
+    wide, k = 2 * n if given[1] else n, r.int(1, e)
+
+    def give(*shape, chance=1.0):
+        return r.tensor("float", shape, -1, 1, odd=False) if r.chance(chance) else None
+    x = give(tokens, h)
+    ins = [x, give(tokens, e), give(e, wide, h), give(e, wide, chance=0.5), give(e, h, n), give(e, h, chance=0.5)]
+    ins += [give(e, n, h), give(e, n, chance=0.5)] if third else []
+    products = [ins[2:4], ins[4:6], ins[6:8]]
+    known = None if is_known else [experts(x, ins[1], products, k, False, attrs["normalize_routing_weights"], *given)]
+    if tokens % 2 == 0 and r.chance():
+        ins[0] = x.reshape(2, -1, h)
+        known = known and [known[0].reshape(2, -1, h)]
+    return Case(ins, k=k if k != 1 or r.chance() else None, by_scale=True, slack=10,
+                **attrs, **(dict(judge="recipe", known=known) if known else dict(judge="runtime")))
+
+
+def packed_rows(q, bits):
+    each = 8 // bits
+    q = np.concatenate([q, np.zeros(q.shape[:-1] + (-q.shape[-1] % each,), np.uint8)], -1)
+    return sum(q[..., i::each].astype(int) << bits * i for i in range(each)).astype(np.uint8)
+
+
+def integers(r, e, n, k, bits, block, has_zeros):
+    """Weights, scales and zero points of a product, and the weights as real numbers."""
+    blocks = k // block if block else 1
+    q = r.g.integers(0, 1 << bits, (e, n, k)).astype(np.uint8)
+    scale = r.tensor("float", [e, n, blocks], 0.05, 0.2, odd=False)
+    zero = r.g.integers(0, 1 << bits, (e, n, blocks)).astype(np.uint8) if has_zeros else np.full((e, n, blocks), 1 << bits - 1, np.uint8)
+    real = (q.astype(float) - np.repeat(zero, k // blocks, -1)) * np.repeat(scale, k // blocks, -1)
+    if not block:
+        scale, zero = scale[..., 0], zero[..., 0]
+    return packed_rows(q, bits), scale, packed_rows(zero, bits) if has_zeros else None, real
+
+
+@ms("QMoE")
+def _(r, v, t):
+    attrs, given, third, is_known = mixture(r)
+    bits, block, has_zeros = r.pick([2, 4, 4, 8]), r.pick([0, 16, 32]), r.chance()
+    tokens, h, n, e = r.int(1, 4), 32 * r.int(1, 2), 32, r.int(1, 3)
+    wide, k = 2 * n if given[1] else n, r.int(1, e)
+
+    def give(*shape, chance=1.0):
+        return r.tensor("float", shape, -1, 1, odd=False) if r.chance(chance) else None
+    made = [integers(r, e, rows, cols, bits, block, has_zeros) for rows, cols in ((wide, h), (h, n), (n, h))]
+    biases = [give(e, rows, chance=0.5) for rows in (wide, h, n)]
+    x, router, own = give(tokens, h), give(tokens, e), np.abs(give(tokens, e)) if r.chance(0.2) else None
+    ins = [x, router]
+    for i in range(3):
+        ins += [made[i][0], made[i][1], biases[i]] if i < 2 or third else [None] * 3
+    ins += [made[i][2] if i < 2 or third else None for i in range(3)] + [own]
+    products = [(m[3], b) if i < 2 or third else None for i, (m, b) in enumerate(zip(made, biases))]
+    is_known = is_known and (bits != 8 or not block)  # the runtime rounds the input to eight bits
+    known = None if is_known else [experts(x, router, products, k, True, own is not None and attrs["normalize_routing_weights"],
+                                           *given, own=own)]
+    return Case(ins, k=k, expert_weight_bits=bits if bits != 4 or r.chance() else None, block_size=block or None, by_scale=True,
+                slack=10, steer=(2, 3, 5, 6), **attrs, **(dict(judge="recipe", known=known) if known else dict(judge="runtime")))
