@@ -135,6 +135,7 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(ml_tree) \
 	_(optimizer_ops) \
 	_(fast_elementwise)   /* of float32: after the families whose kernels they take precedence over */ \
+	_(fast_group_query) \
 	_(fast_nbits) \
 	_(fast_norm) \
 	_(fast_quant) \

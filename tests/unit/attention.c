@@ -45,12 +45,15 @@ score_of(const om_attention *a, const om_attention_data *at, int64_t i, int64_t 
 	for (int64_t d = 0; d < a->depth; d++)
 		sum += (double)at->q[i * a->row[Q] + d * a->col[Q]] * (double)at->k[j * a->row[K] + d * a->col[K]];
 	sum *= (double)a->scale;
+	if (a->cap > 0)
+		sum = (double)a->cap * tanh(sum / (double)a->cap);
 	if (at->keep && (at->keep[i * a->row[KEEP] + j * a->col[KEEP]] != 0) == a->fill_where)
 		sum = (double)a->fill;
 	for (int m = 0; m < OM_ATTENTION_MASKS; m++)
 		if (at->mask[m])
 			sum += (double)at->mask[m][i * a->row[MASK + m] + j * a->col[MASK + m]];
-	return a->is_causal && j > i + a->keys - a->rows ? -INFINITY : sum;
+	const int64_t last = i + a->keys - a->rows;
+	return (a->is_causal && j > last) || (a->window && j <= last - a->window) ? -INFINITY : sum;
 }
 
 static bool
@@ -62,13 +65,14 @@ is_near(double got, double want)
 static bool
 is_row(const om_attention *a, const om_attention_data *at, int64_t i)
 {
-	double *w = malloc((size_t)(a->keys + 1) * sizeof *w), most = -INFINITY, sum = 0;
+	double *w = malloc((size_t)(a->keys + 1) * sizeof *w), most = at->sink ? (double)at->sink[i * a->sink_step] : -INFINITY, sum;
 	bool same = true;
 
 	for (int64_t j = 0; j < a->keys; j++) {
 		w[j] = score_of(a, at, i, j);
 		most = w[j] > most ? w[j] : most;
 	}
+	sum = at->sink ? exp((double)at->sink[i * a->sink_step] - most) : 0;
 	for (int64_t j = 0; j < a->keys; j++)
 		sum += w[j] = exp(w[j] - most);
 	const bool is_zero = a->keys == 0 || (isnan(sum) && (a->zero_for_nan || (a->zero_for_masked && most == -INFINITY)));
@@ -103,6 +107,10 @@ try_attention(const om_kernels *kernels, uint32_t *seed, int64_t keys)
 	float *x[OM_NATTENTION] = {NULL};
 	uint8_t *keep = NULL;
 
+	static const float sinks[20] = {-3, 0, 2, 1, -1, 0.5f, 4};
+	a.window = next(seed) % 4 ? 0 : 1 + next(seed) % 40;
+	a.cap = next(seed) % 4 ? 0 : 2;
+	a.sink_step = next(seed) % 2;
 	a.depth = next(seed) % 2 ? a.depth : 16;
 	a.value_depth = next(seed) % 2 ? a.value_depth : 32;
 	x[Q] = operand(seed, &a, Q, a.rows, a.depth);
@@ -122,7 +130,8 @@ try_attention(const om_kernels *kernels, uint32_t *seed, int64_t keys)
 		for (int64_t i = 0; i < a.rows * a.keys; i++)
 			keep[i] = (uint8_t)(next(seed) % 3);
 	}
-	const om_attention_data at = {.q = x[Q], .k = x[K], .v = x[V], .mask = {x[MASK], x[MASK + 1]}, .keep = keep, .y = x[Y]};
+	const om_attention_data at = {.q = x[Q], .k = x[K], .v = x[V], .mask = {x[MASK], x[MASK + 1]}, .keep = keep, .y = x[Y],
+		.sink = next(seed) % 3 ? NULL : sinks};
 	const om_attention_room layout = om_attention_layout(&a);
 	const size_t bytes = om_attention_workspace(&a, 1);
 	char *room = malloc(bytes + GUARD);

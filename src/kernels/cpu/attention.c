@@ -10,9 +10,9 @@
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/tile.h"
+#include "kernels/cpu/vec_math.h"
 
-enum { Q = OM_ATTENTION_Q, K = OM_ATTENTION_K, V = OM_ATTENTION_V, KEEP = OM_ATTENTION_KEEP, Y = OM_ATTENTION_Y,
-	FEW_ROWS = 2 };
+enum { Q = OM_ATTENTION_Q, K = OM_ATTENTION_K, V = OM_ATTENTION_V, KEEP = OM_ATTENTION_KEEP, Y = OM_ATTENTION_Y };
 
 /* One call: what the operands are, and where parts of the workspace are. */
 struct head {
@@ -99,16 +99,10 @@ scores_by_dots(const struct head *h, int64_t i, int64_t rows, int64_t keys)
 {
 	const float *k = h->at->k + h->from * h->a->row[K];
 
-	for (int64_t r = 0; r < rows; r++)
-		for (int64_t j = 0; j < keys; j += VL)
+	for (int64_t j = 0; j < keys; j += VL)
+		for (int64_t r = 0; r < rows; r++)
 			vec_store(h->score + r * h->score_row + j, dots_of_keys(h, h->at->q + (i + r) * h->a->row[Q],
 				k + j * h->a->row[K], keys - j));
-}
-
-static bool
-by_dots(const om_attention *a)
-{
-	return a->rows <= FEW_ROWS && a->col[Q] == 1 && a->col[K] == 1;
 }
 
 /* ---- Masks of a row of `n` scores; row `i`, from key `from` on. ---- */
@@ -135,20 +129,32 @@ fill_row(const om_attention *a, const om_attention_data *at, int64_t i, int64_t 
 		score[j] = (keep[j * a->col[KEEP]] != 0) == a->fill_where ? a->fill : score[j];
 }
 
+static void
+cap_row(float *score, int64_t n, float cap)
+{
+	for (int64_t j = 0; j < n; j += VL)
+		vec_store(score + j, cap * vec_tanh(vec_load(score + j) / cap));
+}
+
 /* Mask a row; returns the number of scores, rounded up to whole vectors. */
 static int64_t
 mask_row(const struct head *h, int64_t i, float *score, int64_t n)
 {
 	const om_attention *a = h->a;
 	const int64_t visible = a->is_causal ? least(i + a->keys - a->rows + 1 - h->from, n) : n;
+	const int64_t hidden = a->window ? least(i + a->keys - a->rows + 1 - a->window - h->from, n) : 0;
 	const int64_t end = whole_vectors(n);
 
+	if (a->cap > 0)
+		cap_row(score, n, a->cap);
 	if (a->has[KEEP])
 		fill_row(a, h->at, i, h->from, score, n);
 	for (int m = 0; m < OM_ATTENTION_MASKS; m++)
 		if (a->has[OM_ATTENTION_MASK + m])
 			add_mask(a, h->at, m, i, h->from, score, n);
 	for (int64_t j = visible < 0 ? 0 : visible; j < end; j++)
+		score[j] = -INFINITY;
+	for (int64_t j = 0; j < hidden; j++)
 		score[j] = -INFINITY;
 	return end;
 }
@@ -297,12 +303,12 @@ keys_of(const struct head *h, int64_t i, int64_t rows)
 static void
 add_block(struct head *h, int64_t n)
 {
-	if (!by_dots(h->a))
+	if (!om_attention_by_dots(h->a))
 		pack_keys(h);
 	take_values(h);
 	for (int64_t i = h->first; i < h->first + n; i += TILE_ROWS) {
 		const int64_t rows = least(h->first + n - i, TILE_ROWS), keys = keys_of(h, i, rows);
-		if (by_dots(h->a))
+		if (om_attention_by_dots(h->a))
 			scores_by_dots(h, i, rows, keys);
 		else
 			scores_by_panels(h, i, rows, keys);
@@ -321,8 +327,8 @@ attention_rows(const om_attention *a, const om_attention_data *at, int64_t first
 		.weight = room + layout->state + n, .score_row = layout->score_row, .sum_row = layout->sum_row};
 
 	for (int64_t row = 0; row < n; row++) {
-		h.largest[row] = -INFINITY;
-		h.weight[row] = 0;
+		h.largest[row] = at->sink ? at->sink[(first + row) * a->sink_step] : -INFINITY;
+		h.weight[row] = at->sink ? 1 : 0;
 	}
 	for (; h.from == 0 || h.from < a->keys; h.from += OM_ATTENTION_KEYS) {
 		h.keys = least(a->keys - h.from, OM_ATTENTION_KEYS);

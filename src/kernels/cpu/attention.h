@@ -15,6 +15,7 @@ enum {
 	OM_ATTENTION_RANK = 8,
 	OM_ATTENTION_KEYS = 1024, /* in a block */
 	OM_ATTENTION_ROWS = 96,   /* in a piece */
+	OM_ATTENTION_FEW = 8,     /* so many rows read keys where they are */
 };
 
 /* The operands; masks and `keep` may be absent. */
@@ -31,6 +32,9 @@ typedef struct om_attention {
 	float fill;               /* the score where a byte of `keep` is `fill_where` */
 	bool fill_where;
 	bool is_causal;           /* row i has the keys up to i + keys - rows */
+	int64_t window;           /* and no more than so many; 0: all of them */
+	float cap;                /* scores are cap * tanh(score / cap) before masks; 0: they stay */
+	int64_t sink_step;        /* from the sink of a row to that of the next one */
 	/* What a row without a key gives: 0, or with neither NaN, as Softmax does.  With zero_for_nan also a row that
 	 * has scores that are NaN or infinite. */
 	bool zero_for_masked, zero_for_nan;
@@ -41,12 +45,14 @@ typedef struct om_attention_batch {
 	om_attention a;
 	int rank;
 	int64_t dim[OM_ATTENTION_RANK], step[OM_ATTENTION_RANK][OM_NATTENTION];
+	int64_t sink_step[OM_ATTENTION_RANK];
 } om_attention_batch;
 
 /* The addresses of the operands of a head. */
 typedef struct om_attention_data {
 	const float *q, *k, *v, *mask[OM_ATTENTION_MASKS];
 	const uint8_t *keep;
+	const float *sink;        /* scores without a value that take part in the sums of weights; NULL: none */
 	float *y;
 } om_attention_data;
 
@@ -61,6 +67,13 @@ typedef struct om_attention_kernels {
 	void (*rows)(const om_attention *a, const om_attention_data *at, int64_t first, int64_t n,
 		const om_attention_room *layout, float *room);
 } om_attention_kernels;
+
+/* Are scores computed from keys in place, one vector of keys after the other? */
+static inline bool
+om_attention_by_dots(const om_attention *a)
+{
+	return a->rows <= OM_ATTENTION_FEW && a->col[OM_ATTENTION_Q] == 1 && a->col[OM_ATTENTION_K] == 1;
+}
 
 om_attention_room om_attention_layout(const om_attention *a);
 

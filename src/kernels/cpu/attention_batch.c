@@ -25,7 +25,7 @@ om_attention_layout(const om_attention *a)
 	const bool in_place = a->col[OM_ATTENTION_V] == 1 && a->value_depth % 16 == 0;
 	om_attention_room r = {.score_row = keys, .sum_row = whole(a->value_depth)};
 
-	r.value = r.key + keys * a->depth;
+	r.value = r.key + (om_attention_by_dots(a) ? 0 : keys * a->depth);
 	r.score = r.value + (in_place ? 0 : keys * r.sum_row);
 	r.sum = r.score + 6 * keys;
 	r.state = r.sum + rows * r.sum_row;
@@ -56,6 +56,8 @@ om_attention_head(const om_attention_batch *b, const om_attention_data *data, in
 				at.mask[m] += i * step[OM_ATTENTION_MASK + m];
 		if (at.keep)
 			at.keep += i * step[OM_ATTENTION_KEEP];
+		if (at.sink)
+			at.sink += i * b->sink_step[d];
 	}
 	return at;
 }
