@@ -1,0 +1,222 @@
+/* Internals of the dynamic graph.
+ *
+ * A call is looked up as a *kind*: operator, attributes, types and shapes, with its kernel prepared (kind.c).  It is computed
+ * at once, or deferred as part of a *sequence* (sequence.c).  All sequences that were seen form a trie, whose nodes are calls:
+ * a kind with its data flow.  A node where sequences ended twice with the same live results has a *replay*, the
+ * planned program of the calls from the root to the node (compile.c).
+ */
+#ifndef OM_EAGER_INTERNAL_H
+#define OM_EAGER_INTERNAL_H
+
+#include "base/arena_internal.h"
+#include "base/guard.h"
+#include "base/parallel.h"
+#include "onnxmem/eager.h"
+#include "onnxmem/executor.h"
+#include "onnxmem/pass.h"
+
+enum {
+	OM_EAGER_OUTPUTS = 64,       /* of a call */
+	OM_EAGER_LONGEST = 8192,     /* calls of a sequence */
+	OM_EAGER_NODES = 16384,      /* of the trie, and kinds, before all is forgotten */
+};
+
+/* ---- Memory. ---- */
+
+/* Bytes that variables share.  Those of the pool follow the header. */
+struct store {
+	void *data;
+	uint64_t bytes;              /* capacity */
+	uint32_t refs;
+	uint32_t size_class;         /* of the pool */
+	struct store *next;          /* in the list of free ones */
+	void (*release)(void *arg);  /* external memory: ends its use */
+	void *arg;                   /* of `release` */
+	bool is_external;
+};
+
+enum { OM_STORE_HEADER = 64, OM_STORE_CLASSES = 256 };
+_Static_assert(sizeof(struct store) <= OM_STORE_HEADER, "the header of a store fits before its elements");
+
+/* Free blocks by size, and how many bytes there are. */
+struct memory_pool {
+	struct store *free[OM_STORE_CLASSES];
+	uint64_t limit;              /* 0: none */
+	uint64_t held, used, peak;
+};
+
+/* NULL: out of memory. */
+struct store *om_store_take(struct memory_pool *p, uint64_t bytes);
+struct store *om_store_external(void *data, uint64_t bytes, void (*release)(void *arg), void *arg);
+void om_store_drop(struct memory_pool *p, struct store *s);
+/* Free the blocks that are not in use. */
+void om_memory_pool_trim(struct memory_pool *p);
+
+/* ---- Variables. ---- */
+
+enum state { OM_READY, OM_DEFERRED, OM_FAILED };
+
+struct om_variable {
+	om_eager *e;
+	om_tensor t;                 /* `data` is set when it is ready */
+	struct store *store;         /* NULL: not ready, or without elements */
+	enum state state;
+	uint32_t users;              /* owners among callers */
+	uint32_t holds;              /* owners inside of the context that keep its elements */
+	uint32_t pins;               /* deferred calls that refer to it */
+	uint64_t form;               /* hash of type and shape */
+	uint64_t sequence;           /* the sequence that `place` is of */
+	uint32_t place;              /* where it is in that sequence: see below */
+	om_variable *prev, *next;    /* in the list of the context */
+};
+
+/* A place of a variable in a sequence, as inputs of calls refer to it: results are numbered in the order of their
+ * calls, other variables in the order of their first use. */
+enum { OM_PLACE_OUTSIDE = 1 << 30, OM_PLACE_VALUE = 1 << 29, OM_PLACE_NONE = 1 << 28 };
+
+/* A variable without elements, of one user.  NULL: out of memory. */
+om_variable *om_variable_make(om_eager *e, const om_tensor *form, uint64_t hash);
+/* Free it if it has no owner left. */
+void om_variable_settle(om_variable *v);
+uint64_t om_form_hash(const om_tensor *t);
+bool om_form_equal(const om_tensor *a, const om_tensor *b);
+
+/* ---- Kinds of calls. ---- */
+
+struct kind {
+	uint64_t hash;
+	uint32_t refs;
+	uint32_t nin, nout;
+	om_prog *prog;               /* one op; owns all but this struct */
+	om_op *op;
+	om_op_context c;             /* bound to its kernel */
+	om_tensor *in;               /* the inputs of `c` */
+	uint64_t *form;              /* by output */
+	const om_view_of *view;      /* by output; in UINT32_MAX: no view */
+	uint64_t scratch;            /* bytes */
+	uint64_t values;             /* inputs whose elements decide shapes */
+	bool has_values;             /* its values are those of `in`; without, kinds with values are to be looked up */
+	bool is_open;                /* shapes of outputs are known only to a run, or it is not pure: never deferred */
+	bool is_pure;                /* neither random nor with an effect */
+	bool is_small;               /* few integers from few integers */
+};
+
+/* What a call is looked up by. */
+struct signature {
+	const char *type;
+	const om_attr *attrs;        /* ends with an entry without a name; NULL: none */
+	uint32_t nin, nout;
+	om_variable *const *in;
+	uint64_t outs;               /* outputs that are present */
+};
+
+/* The kind of a call; a new one is made if needed.  Elements of inputs that decide shapes must be ready: if one is not, or is a
+ * result of the present sequence, `*waits` is set instead. */
+om_status om_kind_get(om_eager *e, const struct signature *s, struct kind **out, bool *waits);
+void om_kind_drop(struct kind *k);
+
+/* Programs of calls: an empty one; a parameter with type and shape of `form`; a constant with a copy of the elements; an op with
+ * copies of attributes.  `type` may have a domain before a colon. */
+om_prog *om_eager_prog(om_eager *e, const char *name);
+om_value *om_eager_param(om_prog *p, const om_tensor *form, const char *stem);
+om_value *om_eager_constant(om_prog *p, const om_tensor *t, const char *stem);
+om_op *om_eager_op(om_prog *p, const char *type, const om_attr *attrs, uint32_t nattr, uint32_t nin, uint32_t nout);
+void om_kinds_forget(om_eager *e);
+
+/* ---- Sequences. ---- */
+
+struct replay {
+	struct replay *next;         /* of the same node */
+	uint32_t *live;              /* places of results that are live at the end, ascending */
+	uint32_t nlive;
+	uint32_t seen;               /* how often */
+	bool is_refused;             /* it could not be compiled */
+	om_prog *prog;
+	om_exec *exec;               /* NULL: not compiled */
+	uint64_t used;               /* when it ran last */
+};
+
+/* A call, after those of its ancestors. */
+struct call {
+	struct call *parent, *chain;
+	struct call *next;           /* all calls */
+	struct kind *kind;
+	uint64_t hash;
+	uint32_t depth;              /* calls up to this one */
+	uint32_t first;              /* place of its first result */
+	uint32_t ncompiled;          /* replays of this node and its descendants */
+	struct replay *replays;
+	uint32_t place[];            /* by input */
+};
+
+struct sequences {
+	struct call root;
+	struct call **table;         /* by hash */
+	struct call *all;
+	uint32_t ncall;              /* in the trie */
+	/* the present sequence */
+	uint64_t serial;
+	struct call *at;
+	struct call **path;          /* [at->depth] while calls are deferred */
+	om_variable **made;          /* by place: results; NULL: freed */
+	om_variable **outside;       /* of deferred calls, by number */
+	uint32_t nmade, noutside;
+	size_t cap_path, cap_made, cap_outside;
+	/* of the present call: places of inputs; variables; and at an end: places of live results */
+	uint32_t *place, *live;
+	om_variable **vars;
+	size_t cap_place, cap_live, cap_vars;
+	bool is_deferring;
+	/* repetitions: of the last calls, `matched` in a row equal those `period` calls before */
+	uint64_t *recent;            /* hashes by call */
+	uint32_t *last;              /* [OM_EAGER_LAST] by hash: number of the call, from 1 */
+	size_t cap_recent;
+	uint32_t nrecent, period, matched;
+};
+
+enum { OM_EAGER_LAST = 1024, OM_EAGER_TABLE = 32768 };
+
+/* Compute a call of these variables now, or defer it.  Outputs exist and are not ready. */
+om_status om_sequence_call(om_eager *e, struct kind *k, om_variable *const *in, om_variable *const *out);
+/* End the present sequence: compute what is deferred. */
+om_status om_sequence_end(om_eager *e);
+void om_sequence_forget(om_eager *e);
+om_status om_sequences_new(om_eager *e);
+void om_sequences_free(om_eager *e);
+
+/* Compile the calls up to `at` for the live results of `r`. */
+om_status om_replay_compile(om_eager *e, struct call *at, struct replay *r);
+om_status om_replay_run(om_eager *e, struct call *at, struct replay *r);
+void om_replay_release(om_eager *e, struct replay *r);
+
+/* ---- Calls. ---- */
+
+/* Compute a call of variables that are ready. */
+om_status om_call_compute(om_eager *e, struct kind *k, om_variable *const *in, om_variable *const *out);
+/* A call from outside or from a gradient; `outs` has a bit for each output that is present. */
+om_status om_call_dispatch(om_eager *e, const struct signature *s, om_variable **out);
+
+struct om_eager {
+	om_session *session;
+	om_eager_options options;
+	om_arena *call;              /* cleared after each call */
+	om_arena *mem;
+	om_host *host;               /* NULL: nothing was compiled yet */
+	om_workers *pool;
+	struct memory_pool memory;
+	struct store *scratch;
+	om_variable *variables;      /* all of them */
+	struct kind **kinds;         /* by hash */
+	uint32_t nkind;
+	struct sequences seq;
+	om_eager_stats stats;
+	bool is_entered;             /* a call is running, or ended because memory ran out */
+};
+
+/* End the present sequence, then forget kinds, sequences and programs. */
+om_status om_eager_forget(om_eager *e);
+
+/* Enter and leave a public function that may run out of memory; see context.c. */
+om_status om_eager_guarded(om_eager *e, om_status (*run)(void *arg), void *arg);
+
+#endif

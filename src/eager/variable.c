@@ -1,0 +1,179 @@
+/* Variables: tensors with reference counts. */
+#include <config.h>
+
+#include <stdlib.h>
+
+#include "base/fast_hash.h"
+#include "base/shape.h"
+#include "eager/eager_internal.h"
+
+uint64_t
+om_form_hash(const om_tensor *t)
+{
+	uint64_t h = om_fast_hash_number((uint64_t)t->type + 1, (uint64_t)t->shape.rank);
+
+	for (int d = 0; d < t->shape.rank; d++)
+		h = om_fast_hash_number(h, (uint64_t)t->shape.dim[d]);
+	return h;
+}
+
+bool
+om_form_equal(const om_tensor *a, const om_tensor *b)
+{
+	return a->type == b->type && a->shape.rank == b->shape.rank
+	    && (a->shape.rank <= 0 || memcmp(a->shape.dim, b->shape.dim, (size_t)a->shape.rank * sizeof *a->shape.dim) == 0);
+}
+
+om_variable *
+om_variable_make(om_eager *e, const om_tensor *form, uint64_t hash)
+{
+	om_variable *v = om_memory_zeroed(sizeof *v);
+
+	if (!v)
+		return NULL;
+	v->e = e;
+	v->t.type = form->type;
+	v->t.shape.rank = form->shape.rank;
+	for (int d = 0; d < form->shape.rank; d++)
+		v->t.shape.dim[d] = form->shape.dim[d];
+	v->form = hash;
+	v->users = 1;
+	v->state = OM_DEFERRED;
+	v->next = e->variables;
+	if (v->next)
+		v->next->prev = v;
+	e->variables = v;
+	e->stats.variables++;
+	return v;
+}
+
+static void
+unlink_variable(om_variable *v)
+{
+	*(v->prev ? &v->prev->next : &v->e->variables) = v->next;
+	if (v->next)
+		v->next->prev = v->prev;
+	v->e->stats.variables--;
+}
+
+void
+om_variable_settle(om_variable *v)
+{
+	struct sequences *q = &v->e->seq;
+
+	if (v->users || v->holds || v->pins)
+		return;
+	if (v->sequence == q->serial && v->place < q->nmade)
+		q->made[v->place] = NULL;
+	om_store_drop(&v->e->memory, v->store);
+	unlink_variable(v);
+	free(v);
+}
+
+om_variable *
+om_variable_keep(om_variable *v)
+{
+	v->users++;
+	return v;
+}
+
+void
+om_variable_free(om_variable *v)
+{
+	if (!v)
+		return;
+	v->users--;
+	om_variable_settle(v);
+}
+
+const om_tensor *
+om_variable_form(const om_variable *v)
+{
+	return &v->t;
+}
+
+/* ---- Elements of callers. ---- */
+
+static om_status
+check_tensor(om_eager *e, const om_tensor *t, uint64_t *bytes)
+{
+	if (t->type == OM_STRING || om_dtype_bits(t->type) == 0)
+		return om_fail(e->session, OM_UNSUPPORTED, "a variable cannot have elements of type %s", om_dtype_text(t->type));
+	if (!om_tensor_bytes(t->type, &t->shape, bytes) || (*bytes && !t->data))
+		return om_fail(e->session, OM_USAGE, "the tensor of a variable needs a known shape and elements");
+	return OM_OK;
+}
+
+static void
+copy_all(void *to, const om_tensor *t, uint64_t bytes)
+{
+	const uint64_t each = om_dtype_bits(t->type) / 8;
+
+	if (!t->splat || each == 0) {
+		memcpy(to, t->data, bytes);
+		return;
+	}
+	for (uint64_t at = 0; at < bytes; at += each)
+		memcpy((char *)to + at, t->data, each);
+}
+
+struct new_variable {
+	om_eager *e;
+	const om_tensor *t;
+	om_variable *v;
+};
+
+static om_status
+variable_new(void *arg)
+{
+	struct new_variable *n = arg;
+	uint64_t bytes;
+
+	OM_TRY(check_tensor(n->e, n->t, &bytes));
+	if (n->t->splat && om_dtype_bits(n->t->type) < 8)
+		return om_fail(n->e->session, OM_UNSUPPORTED, "a variable cannot repeat an element of less than a byte");
+	struct store *store = om_store_take(&n->e->memory, bytes);
+	n->v = store ? om_variable_make(n->e, n->t, om_form_hash(n->t)) : NULL;
+	if (!n->v) {
+		om_store_drop(&n->e->memory, store);
+		return om_fail(n->e->session, OM_MEMORY, "no memory for a variable of %llu bytes", (unsigned long long)bytes);
+	}
+	n->v->store = store;
+	n->v->t.data = store->data;
+	n->v->state = OM_READY;
+	if (bytes)
+		copy_all(store->data, n->t, bytes);
+	return OM_OK;
+}
+
+om_status
+om_variable_new(om_eager *e, const om_tensor *t, om_variable **out)
+{
+	struct new_variable n = {e, t, NULL};
+	const om_status st = om_eager_guarded(e, variable_new, &n);
+
+	*out = n.v;
+	return st;
+}
+
+static om_status
+end_sequence(void *arg)
+{
+	return om_sequence_end(arg);
+}
+
+om_status
+om_variable_read(om_variable *v, const om_tensor **out)
+{
+	om_eager *e = v->e;
+	om_status st = OM_OK;
+
+	*out = NULL;
+	if (v->sequence == e->seq.serial && v->place < OM_PLACE_NONE)
+		st = om_eager_guarded(e, end_sequence, e);
+	if (v->state == OM_READY) {
+		*out = &v->t;
+		return OM_OK;
+	}
+	return st != OM_OK ? st : om_fail(e->session, OM_RUN, "the variable was not computed, because a call before it failed");
+}

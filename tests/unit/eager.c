@@ -1,0 +1,315 @@
+/* The dynamic graph: calls, recognition of sequences and replay. */
+#include <config.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "onnxmem/eager.h"
+#include "tests/fixtures.h"
+#include "unit.h"
+
+struct graph {
+	om_session *s;
+	om_eager *e;
+};
+
+static struct graph
+start(const om_eager_options *o)
+{
+	struct graph g = {.s = om_session_new()};
+
+	CU_ASSERT_FATAL(is_ok(g.s, om_eager_new(g.s, o, &g.e)));
+	return g;
+}
+
+static void
+end(struct graph *g)
+{
+	om_eager_free(g->e);
+	om_session_free(g->s);
+}
+
+static om_variable *
+floats(om_eager *e, int rank, const int64_t *dim, const float *x)
+{
+	const om_tensor t = {.type = OM_FLOAT32, .shape = om_shape_of(rank, dim), .data = (void *)x};
+	om_variable *v = NULL;
+
+	CU_ASSERT_FATAL(om_variable_new(e, &t, &v) == OM_OK);
+	return v;
+}
+
+static om_variable *
+ints(om_eager *e, int64_t n, const int64_t *x)
+{
+	const om_tensor t = {.type = OM_INT64, .shape = om_shape_of(1, &n), .data = (void *)x};
+	om_variable *v = NULL;
+
+	CU_ASSERT_FATAL(om_variable_new(e, &t, &v) == OM_OK);
+	return v;
+}
+
+static om_variable *
+call(struct graph *g, const char *type, om_variable *a, om_variable *b)
+{
+	om_variable *in[] = {a, b}, *out;
+
+	CU_ASSERT_FATAL(is_ok(g->s, om_eager_run(g->e, type, NULL, b ? 2 : 1, in, 1, &out)));
+	return out;
+}
+
+static bool
+holds(struct graph *g, om_variable *v, int64_t n, const float *want)
+{
+	const om_tensor *t;
+
+	if (!is_ok(g->s, om_variable_read(v, &t)))
+		return false;
+	return t->type == OM_FLOAT32 && om_shape_count(&t->shape) == n && memcmp(t->data, want, (size_t)n * sizeof *want) == 0;
+}
+
+static const int64_t four[] = {4}, two_two[] = {2, 2};
+static const float x4[] = {1, -2, 3, -4}, y4[] = {0.5f, 2, -1, 4};
+
+static void
+of_calls(void)
+{
+	struct graph g = start(NULL);
+	om_variable *x = floats(g.e, 1, four, x4), *y = floats(g.e, 1, four, y4);
+	om_variable *sum = call(&g, "Add", x, y), *relu = call(&g, "Relu", sum, NULL);
+
+	CU_ASSERT(holds(&g, relu, 4, (float[]){1.5f, 0, 2, 0}));
+	CU_ASSERT(holds(&g, sum, 4, (float[]){1.5f, 0, 2, 0}));
+	CU_ASSERT(holds(&g, x, 4, x4));
+	om_variable_free(sum);
+	om_variable_free(om_variable_keep(relu));
+	CU_ASSERT(holds(&g, relu, 4, (float[]){1.5f, 0, 2, 0}));
+	om_variable_free(relu);
+	om_variable_free(x);
+	om_variable_free(y);
+	CU_ASSERT_EQUAL(om_eager_get_stats(g.e)->variables, 0);
+	CU_ASSERT_EQUAL(om_eager_get_stats(g.e)->used_bytes, 0);
+	end(&g);
+}
+
+/* Elements that decide shapes are a part of the call; shapes that only a run knows are inferred there. */
+static void
+of_shapes_from_elements(void)
+{
+	struct graph g = start(NULL);
+	om_variable *x = floats(g.e, 1, four, x4), *shape = ints(g.e, 2, two_two), *flat = ints(g.e, 1, four);
+	om_variable *m = call(&g, "Reshape", x, shape), *back = call(&g, "Reshape", m, flat), *found, *out;
+
+	CU_ASSERT_EQUAL(om_variable_form(m)->shape.rank, 2);
+	CU_ASSERT_EQUAL(om_variable_form(back)->shape.rank, 1);
+	CU_ASSERT(holds(&g, back, 4, x4));
+	found = call(&g, "NonZero", m, NULL);
+	CU_ASSERT_EQUAL(om_variable_form(found)->shape.dim[1], 4);
+	om_variable *size = call(&g, "Shape", m, NULL), *product = call(&g, "Mul", size, shape);
+	CU_ASSERT_EQUAL(om_variable_form(product)->shape.dim[0], 2);
+	CU_ASSERT(is_told(g.s, om_eager_call(g.e, &out, "Reshape", NULL, x, product), OM_SHAPE, "Reshape")
+		|| is_told(g.s, om_eager_call(g.e, &out, "Reshape", NULL, x, product), OM_INVALID, "Reshape"));
+	CU_ASSERT_PTR_NULL(out);
+	om_variable *all[] = {x, shape, flat, m, back, found, size, product};
+	for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+		om_variable_free(all[k]);
+	CU_ASSERT_EQUAL(om_eager_get_stats(g.e)->variables, 0);
+	end(&g);
+}
+
+static void
+of_refusals(void)
+{
+	struct graph g = start(NULL), other = start(NULL);
+	om_variable *x = floats(g.e, 1, four, x4), *y = floats(other.e, 1, four, y4), *out[65];
+
+	CU_ASSERT(is_told(g.s, om_eager_run(g.e, "Nothing", NULL, 1, &x, 1, out), OM_UNSUPPORTED, "Nothing is not known in opset"));
+	CU_ASSERT(is_told(g.s, om_eager_run(g.e, "If", NULL, 1, &x, 1, out), OM_UNSUPPORTED, "cannot be called"));
+	CU_ASSERT(is_told(g.s, om_eager_run(g.e, "Add", NULL, 2, (om_variable *[]){x, y}, 1, out), OM_USAGE, "another context"));
+	CU_ASSERT(is_told(g.s, om_eager_run(g.e, "Add", NULL, 1, &x, 1, out), OM_INVALID, "inputs"));
+	CU_ASSERT(is_told(g.s, om_eager_run(g.e, "Relu", NULL, 1, &x, 2, out), OM_INVALID, "outputs"));
+	CU_ASSERT(is_told(g.s, om_eager_run(g.e, "Relu", NULL, 1, &x, 65, out), OM_USAGE, "65 outputs"));
+	om_variable_free(x);
+	om_variable_free(y);
+	end(&g);
+	end(&other);
+	g.s = om_session_new();
+	CU_ASSERT(is_told(g.s, om_eager_new(g.s, &(om_eager_options)OM_EAGER_OPTIONS(.opset = 9), &g.e), OM_USAGE, "opset"));
+	om_session_free(g.s);
+}
+
+/* Each new context, one that never defers and one that does compute the same; the second replays from the third time on. */
+static void
+of_replay(void)
+{
+	struct graph g = start(NULL);
+	om_variable *w = floats(g.e, 2, two_two, y4);
+
+	for (int k = 0; k < 6; k++) {
+		const float in[] = {(float)k, 1, -1, 2};
+		om_variable *x = floats(g.e, 2, two_two, in);
+		om_variable *p = call(&g, "MatMul", x, w), *r = call(&g, "Relu", p, NULL), *z = call(&g, "Add", r, x);
+		om_variable_free(p);
+		om_variable_free(r);
+		const float a = (float)k * 0.5f - 1, b = (float)k * 2 + 4;
+		CU_ASSERT(holds(&g, z, 4, (float[]){(a > 0 ? a : 0) + (float)k, b + 1, -1, 6 + 2}));
+		om_variable_free(x);
+		om_variable_free(z);
+		CU_ASSERT_EQUAL(om_eager_get_stats(g.e)->replays, k < 2 ? 0 : (uint64_t)k - 1);
+	}
+	CU_ASSERT_EQUAL(om_eager_get_stats(g.e)->programs, 1);
+	CU_ASSERT_EQUAL(om_eager_get_stats(g.e)->replayed, 12);
+	CU_ASSERT(om_eager_get_stats(g.e)->last_arena_bytes > 0);
+	CU_ASSERT(is_ok(g.s, om_eager_trim(g.e)));
+	CU_ASSERT_EQUAL(om_eager_get_stats(g.e)->programs, 0);
+	om_variable_free(w);
+	end(&g);
+}
+
+/* Calls that were deferred are computed one by one when they diverge: another op, another live result, an error. */
+static void
+of_divergence(void)
+{
+	struct graph g = start(NULL);
+	om_variable *x = floats(g.e, 1, four, x4), *y = floats(g.e, 1, four, y4);
+
+	for (int k = 0; k < 9; k++) {
+		om_variable *a = call(&g, "Add", x, y), *b = call(&g, "Mul", a, y);
+		om_variable *c = call(&g, k % 4 == 3 ? "Neg" : "Relu", b, NULL);
+		const float s = k % 4 == 3 ? -1 : 1;
+		if (k != 5)
+			om_variable_free(a);
+		CU_ASSERT(holds(&g, c, 4, (float[]){s * 0.75f, s * 0, s == 1 ? 0 : 2, s * 0}));
+		if (k == 5) {
+			CU_ASSERT(holds(&g, a, 4, (float[]){1.5f, 0, 2, 0}));
+			om_variable_free(a);
+		}
+		om_variable_free(b);
+		om_variable_free(c);
+	}
+	CU_ASSERT(om_eager_get_stats(g.e)->diverged >= 2);
+	CU_ASSERT(om_eager_get_stats(g.e)->replays >= 2);
+	om_variable_free(x);
+	om_variable_free(y);
+	CU_ASSERT_EQUAL(om_eager_get_stats(g.e)->variables, 0);
+	end(&g);
+}
+
+static om_status
+gather(struct graph *g, om_variable *x, int64_t index, om_variable **out)
+{
+	om_variable *at = ints(g->e, 1, &index), *y = call(g, "Add", x, x);
+	const om_tensor *t;
+	om_status st = om_eager_call(g->e, out, "Gather", NULL, y, at);
+
+	om_variable_free(at);
+	om_variable_free(y);
+	return st == OM_OK ? om_variable_read(*out, &t) : st;
+}
+
+/* A deferred call fails as the call would have. */
+static void
+of_failures(void)
+{
+	struct graph g = start(NULL);
+	om_variable *x = floats(g.e, 1, four, x4), *out;
+
+	CU_ASSERT(is_told(g.s, gather(&g, x, 7, &out), OM_RUN, "Gather"));
+	for (int k = 0; k < 4; k++) {
+		CU_ASSERT(is_ok(g.s, gather(&g, x, k, &out)));
+		CU_ASSERT(holds(&g, out, 1, (float[]){2 * x4[k]}));
+		om_variable_free(out);
+	}
+	CU_ASSERT_EQUAL(om_eager_get_stats(g.e)->replays, 2);
+	CU_ASSERT(is_told(g.s, gather(&g, x, 7, &out), OM_RUN, "Gather"));
+	om_variable *next;
+	CU_ASSERT(is_told(g.s, om_eager_call(g.e, &next, "Neg", NULL, out), OM_RUN, "a call before it failed"));
+	om_variable_free(out);
+	CU_ASSERT(is_ok(g.s, gather(&g, x, 1, &out)));
+	CU_ASSERT(holds(&g, out, 1, (float[]){-4}));
+	om_variable_free(out);
+	om_variable_free(x);
+	CU_ASSERT_EQUAL(om_eager_get_stats(g.e)->variables, 0);
+	end(&g);
+}
+
+/* A loop that reads nothing is cut where it repeats itself. */
+static void
+of_repetitions(void)
+{
+	struct graph g = start(NULL);
+	om_variable *x = floats(g.e, 1, four, x4), *y = floats(g.e, 1, four, y4);
+	float want[4];
+
+	memcpy(want, x4, sizeof want);
+	for (int k = 0; k < 1000; k++) {
+		om_variable *a = call(&g, "Add", x, y), *b = call(&g, "Mul", y, y), *c = call(&g, "Sub", a, b);
+		for (int i = 0; i < 4; i++)
+			want[i] = want[i] + y4[i] - y4[i] * y4[i];
+		om_variable_free(x);
+		om_variable_free(a);
+		om_variable_free(b);
+		x = c;
+	}
+	CU_ASSERT(om_eager_get_stats(g.e)->replayed > 1500);
+	CU_ASSERT(holds(&g, x, 4, want));
+	om_variable_free(x);
+	om_variable_free(y);
+	CU_ASSERT_EQUAL(om_eager_get_stats(g.e)->variables, 0);
+	end(&g);
+}
+
+/* Memory does not grow with the number of temporaries, deferred or not. */
+static void
+of_flat_memory(void)
+{
+	for (int replays = 0; replays < 2; replays++) {
+		struct graph g = start(&(om_eager_options)OM_EAGER_OPTIONS(.no_replay = !replays));
+		om_variable *x = floats(g.e, 1, four, x4);
+		uint64_t held = 0;
+		for (int k = 0; k < 100000; k++) {
+			om_variable *y = call(&g, k % 3 ? "Neg" : "Relu", x, NULL);
+			om_variable_free(y);
+			if (k == 1000)
+				held = om_eager_get_stats(g.e)->pool_bytes;
+		}
+		CU_ASSERT_EQUAL(om_eager_get_stats(g.e)->pool_bytes, held);
+		CU_ASSERT(held < 100000);
+		om_variable_free(x);
+		end(&g);
+	}
+}
+
+static void
+of_a_limit(void)
+{
+	struct graph g = start(&(om_eager_options)OM_EAGER_OPTIONS(.max_memory = 100000));
+	const int64_t shape[] = {100, 100}, big[] = {2};
+	om_variable *x = floats(g.e, 1, four, x4), *to = ints(g.e, 2, shape), *one = ints(g.e, 1, big), *m, *out;
+	om_variable *scalar = call(&g, "ReduceSum", x, NULL);
+
+	(void)one;
+	CU_ASSERT(is_ok(g.s, om_eager_call(g.e, &m, "Expand", NULL, scalar, to)));
+	CU_ASSERT(is_told(g.s, om_eager_call(g.e, &out, "Concat", OM_A(OM_MAKE_INT("axis", 0)), m, m), OM_MEMORY, "80000 bytes"));
+	CU_ASSERT(is_ok(g.s, om_eager_call(g.e, &out, "ReduceMax", NULL, m)));
+	CU_ASSERT(holds(&g, out, 1, (float[]){-2}));
+	om_variable *all[] = {x, to, one, m, out, scalar};
+	for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+		om_variable_free(all[k]);
+	end(&g);
+}
+
+static CU_TestInfo tests[] = {
+	{"calls", of_calls},
+	{"shapes from elements", of_shapes_from_elements},
+	{"refusals", of_refusals},
+	{"replay", of_replay},
+	{"divergence", of_divergence},
+	{"failures", of_failures},
+	{"repetitions", of_repetitions},
+	{"flat memory", of_flat_memory},
+	{"a limit of memory", of_a_limit},
+	CU_TEST_INFO_NULL,
+};
+
+UNIT_SUITE("eager", tests);
