@@ -113,6 +113,22 @@ OM_API const om_tensor *om_variable_form(const om_variable *v);
 /* The elements, after what is deferred has been computed.  They may be read until the variable is freed. */
 OM_API om_status om_variable_read(om_variable *v, const om_tensor **out);
 
+/* ---- Gradients. ---- */
+
+/* Record calls from now on, or do not: those that depend on a variable that is watched, or on the result of a recorded call.
+ * Initially they are not. */
+OM_API void om_eager_record(om_eager *e, bool records);
+
+/* Gradients by this variable may be asked for. */
+OM_API void om_variable_watch(om_variable *v);
+
+/* The gradients of `loss` by `n` variables, which are watched or follow from those that are.  `seed`: the gradient of the loss, of
+ * its type and shape; NULL: one, and the loss has one element.  grad[k] receives a variable that the caller frees; NULL: the
+ * loss does not depend on wrt[k].  What computes the gradients are calls, which are recorded if calls are.
+ * OM_UNSUPPORTED names an operator that has no gradient. */
+OM_API om_status om_eager_gradient(om_eager *e, om_variable *loss, om_variable *seed, size_t n, om_variable *const *wrt,
+	om_variable **grad);
+
 #ifdef __cplusplus
 }
 #endif

@@ -213,8 +213,40 @@ make_outputs(om_eager *e, const struct kind *k, om_variable **out)
 	return OM_OK;
 }
 
-om_status
-om_call_dispatch(om_eager *e, const struct signature *s, om_variable **out)
+/* What follows from a gradient that has none, has none. */
+static void
+mark_cut(const struct kind *k, om_variable *const *in, om_variable *const *out)
+{
+	bool cut = false;
+
+	for (uint32_t i = 0; i < k->nin; i++)
+		cut |= in[i] && in[i]->is_cut;
+	for (uint32_t i = 0; i < k->nout && cut; i++)
+		if (out[i])
+			out[i]->is_cut = true;
+}
+
+/* A call that was made before, of the same variables, has its results already. */
+static om_status
+call(om_eager *e, struct kind *k, om_variable *const *in, om_variable **out)
+{
+	const bool follows = om_tape_follows(e, k, in);
+	const bool remembers = e->options.result_bytes && k->is_pure && !k->is_open;
+
+	if (remembers && om_results_find(e, k, in, follows, out))
+		return OM_OK;
+	OM_TRY(make_outputs(e, k, out));
+	mark_cut(k, in, out);
+	if (follows)
+		OM_TRY(om_tape_record(e, k, in, out));
+	OM_TRY(compute(e, k, in, out));
+	if (remembers)
+		om_results_add(e, k, in, out);
+	return OM_OK;
+}
+
+static om_status
+dispatch(om_eager *e, const struct signature *s, om_variable **out)
 {
 	struct kind *k;
 	bool waits;
@@ -229,10 +261,48 @@ om_call_dispatch(om_eager *e, const struct signature *s, om_variable **out)
 	}
 	e->stats.calls++;
 	k->refs++;
-	om_status st = make_outputs(e, k, out);
-	if (st == OM_OK)
-		st = compute(e, k, s->in, out);
+	const om_status st = call(e, k, s->in, out);
 	om_kind_drop(k);
+	return st;
+}
+
+/* The inputs are there, and stay there, until the call is done. */
+static om_status
+hold_inputs(om_eager *e, const struct signature *s)
+{
+	om_status st = OM_OK;
+
+	for (uint32_t k = 0; k < s->nin; k++)
+		if (s->in[k])
+			s->in[k]->pins++;
+	for (uint32_t k = 0; k < s->nin && st == OM_OK; k++)
+		if (s->in[k]) {
+			s->in[k]->used = ++e->clock;
+			st = om_tape_restore(s->in[k]);
+		}
+	return st;
+}
+
+static void
+release_inputs(const struct signature *s)
+{
+	for (uint32_t k = 0; k < s->nin; k++)
+		if (s->in[k])
+			s->in[k]->pins--;
+	for (uint32_t k = 0; k < s->nin; k++)
+		if (s->in[k] && !s->in[k]->users)
+			om_tape_consider(s->in[k]);
+}
+
+om_status
+om_call_dispatch(om_eager *e, const struct signature *s, om_variable **out)
+{
+	if (!e->options.tape_bytes)
+		return dispatch(e, s, out);
+	om_status st = hold_inputs(e, s);
+	if (st == OM_OK)
+		st = dispatch(e, s, out);
+	release_inputs(s);
 	return st;
 }
 
@@ -250,12 +320,12 @@ run(void *arg)
 	return om_call_dispatch(r->e, &r->s, r->out);
 }
 
-static void
-drop_outputs(om_variable **out, size_t nout)
+void
+om_variables_free(om_variable **v, size_t n)
 {
-	for (size_t k = 0; k < nout; k++) {
-		om_variable_free(out[k]);
-		out[k] = NULL;
+	for (size_t k = 0; k < n; k++) {
+		om_variable_free(v[k]);
+		v[k] = NULL;
 	}
 }
 
@@ -270,7 +340,7 @@ om_eager_run(om_eager *e, const char *type, const om_attr *attrs, size_t nin, om
 	struct run r = {e, {type, attrs, (uint32_t)nin, (uint32_t)nout, in, UINT64_MAX >> (64 - nout)}, out};
 	const om_status st = om_eager_guarded(e, run, &r);
 	if (st != OM_OK && !e->is_entered)
-		drop_outputs(out, nout);
+		om_variables_free(out, nout);
 	else if (st != OM_OK)
 		memset(out, 0, nout * sizeof *out);
 	return st;

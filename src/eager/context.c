@@ -75,6 +75,7 @@ construct(void *arg)
 	om_eager *e = OM_NEW(mem, om_eager);
 	*e = (om_eager){.session = n->s, .options = options, .mem = mem, .call = om_arena_new()};
 	e->memory.limit = options.max_memory;
+	e->results = OM_NEWN(mem, struct result *, OM_EAGER_RESULTS);
 	e->kinds = OM_NEWN(mem, struct kind *, 4 * OM_EAGER_NODES);
 	OM_TRY(om_sequences_new(e));
 	if (options.threads > 1)
@@ -103,14 +104,31 @@ free_variables(om_eager *e)
 	}
 }
 
+/* Records go with their variables, whatever refers to what. */
+static void
+free_records(om_eager *e)
+{
+	for (om_variable *v = e->variables; v; v = v->next) {
+		struct record *r = v->record;
+		if (!r || --r->refs)
+			continue;
+		om_kind_drop(r->kind);
+		free(r);
+	}
+}
+
 void
 om_eager_free(om_eager *e)
 {
 	if (!e)
 		return;
+	om_results_forget(e);
+	om_gradients_forget(e);
 	om_sequences_free(e);
+	free_records(e);
 	om_kinds_forget(e);
 	free_variables(e);
+	free(e->restored);
 	om_store_drop(&e->memory, e->scratch);
 	om_memory_pool_trim(&e->memory);
 	om_workers_free(e->pool);
@@ -138,6 +156,7 @@ om_eager_forget(om_eager *e)
 {
 	const om_status st = om_sequence_end(e);
 
+	om_gradients_forget(e);
 	om_sequence_forget(e);
 	om_kinds_forget(e);
 	return st;
@@ -149,6 +168,7 @@ trim(void *arg)
 	om_eager *e = arg;
 	const om_status st = om_eager_forget(e);
 
+	om_results_forget(e);
 	om_store_drop(&e->memory, e->scratch);
 	e->scratch = NULL;
 	om_memory_pool_trim(&e->memory);

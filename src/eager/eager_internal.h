@@ -17,6 +17,7 @@
 
 enum {
 	OM_EAGER_OUTPUTS = 64,       /* of a call */
+	OM_EAGER_RESULTS = 4096,     /* buckets of remembered results */
 	OM_EAGER_LONGEST = 8192,     /* calls of a sequence */
 	OM_EAGER_NODES = 16384,      /* of the trie, and kinds, before all is forgotten */
 };
@@ -54,7 +55,8 @@ void om_memory_pool_trim(struct memory_pool *p);
 
 /* ---- Variables. ---- */
 
-enum state { OM_READY, OM_DEFERRED, OM_FAILED };
+/* Dropped: to be computed again by its record. */
+enum state { OM_READY, OM_DEFERRED, OM_DROPPED, OM_FAILED };
 
 struct om_variable {
 	om_eager *e;
@@ -68,6 +70,14 @@ struct om_variable {
 	uint64_t sequence;           /* the sequence that `place` is of */
 	uint32_t place;              /* where it is in that sequence: see below */
 	om_variable *prev, *next;    /* in the list of the context */
+	uint64_t id;                 /* of all variables that ever were */
+	uint64_t used;               /* e->clock at its last use */
+	struct record *record;       /* of the call whose result it is; NULL: none */
+	uint32_t output;             /* of that call */
+	bool is_watched;             /* gradients by it may be asked for */
+	bool is_cut;                 /* a gradient that was computed as a whole: it has none itself */
+	bool is_listed;              /* among those that may be dropped: */
+	om_variable *older, *newer;
 };
 
 /* A place of a variable in a sequence, as inputs of calls refer to it: results are numbered in the order of their
@@ -76,6 +86,8 @@ enum { OM_PLACE_OUTSIDE = 1 << 30, OM_PLACE_VALUE = 1 << 29, OM_PLACE_NONE = 1 <
 
 /* A variable without elements, of one user.  NULL: out of memory. */
 om_variable *om_variable_make(om_eager *e, const om_tensor *form, uint64_t hash);
+/* A copy of the elements of `t`, inside of a public function. */
+om_status om_variable_new_here(om_eager *e, const om_tensor *t, om_variable **out);
 /* Free it if it has no owner left. */
 void om_variable_settle(om_variable *v);
 uint64_t om_form_hash(const om_tensor *t);
@@ -99,6 +111,7 @@ struct kind {
 	bool is_open;                /* shapes of outputs are known only to a run, or it is not pure: never deferred */
 	bool is_pure;                /* neither random nor with an effect */
 	bool is_small;               /* few integers from few integers */
+	double cost;                 /* FLOPs and bytes */
 };
 
 /* What a call is looked up by. */
@@ -189,12 +202,47 @@ om_status om_replay_compile(om_eager *e, struct call *at, struct replay *r);
 om_status om_replay_run(om_eager *e, struct call *at, struct replay *r);
 void om_replay_release(om_eager *e, struct replay *r);
 
+/* ---- Recorded calls: tape.c. ---- */
+
+struct record {
+	struct record *next;         /* of those that ended */
+	struct kind *kind;
+	uint64_t serial;             /* in the order of calls */
+	uint32_t refs;               /* results that exist */
+	uint32_t index;              /* in a gradient that is being computed, from 1; 0: not part of it */
+	om_variable **out;           /* NULL: freed */
+	om_variable *in[];           /* held */
+};
+
+/* Is the call to be recorded, and record it. */
+bool om_tape_follows(const om_eager *e, const struct kind *k, om_variable *const *in);
+om_status om_tape_record(om_eager *e, struct kind *k, om_variable *const *in, om_variable *const *out);
+/* `v` is not a result any more. */
+void om_tape_leave(om_variable *v);
+/* It may be dropped from now on, if nothing but records holds it; not any more. */
+void om_tape_consider(om_variable *v);
+void om_tape_unlist(om_variable *v);
+/* Compute it again if it was dropped. */
+om_status om_tape_restore(om_variable *v);
+
+/* The operators of gradients; gradient.c. */
+void om_gradients_forget(om_eager *e);
+
+/* ---- Remembered results: results.c. ---- */
+
+/* The results of an equal call: false if they are not remembered. */
+bool om_results_find(om_eager *e, const struct kind *k, om_variable *const *in, bool follows, om_variable **out);
+void om_results_add(om_eager *e, struct kind *k, om_variable *const *in, om_variable *const *out);
+void om_results_forget(om_eager *e);
+
 /* ---- Calls. ---- */
 
 /* Compute a call of variables that are ready. */
 om_status om_call_compute(om_eager *e, struct kind *k, om_variable *const *in, om_variable *const *out);
 /* A call from outside or from a gradient; `outs` has a bit for each output that is present. */
 om_status om_call_dispatch(om_eager *e, const struct signature *s, om_variable **out);
+/* Free `n` variables, some of which may be NULL, and forget them. */
+void om_variables_free(om_variable **v, size_t n);
 
 struct om_eager {
 	om_session *session;
@@ -206,6 +254,19 @@ struct om_eager {
 	struct memory_pool memory;
 	struct store *scratch;
 	om_variable *variables;      /* all of them */
+	uint64_t clock, ids;         /* of uses and records; of variables */
+	bool is_recording;
+	struct record *ended;        /* records to be freed */
+	bool is_ending;              /* they are being freed */
+	om_variable *droppable;      /* results that may be dropped */
+	uint64_t droppable_bytes;
+	om_variable **restored;      /* results that were computed again, pinned */
+	size_t nrestored, cap_restored;
+	struct gradient *gradients;  /* operators of gradients, by the calls that they are of */
+	uint32_t ngradient;
+	struct result **results;     /* remembered; by hash */
+	uint32_t nresult;
+	double result_floor;         /* the priority of the last one that was given up */
 	struct kind **kinds;         /* by hash */
 	uint32_t nkind;
 	struct sequences seq;

@@ -415,6 +415,8 @@ prepare(om_eager *e, struct kind *k)
 		return OM_OK;
 	for (uint32_t i = 0; i < k->nout; i++)
 		k->form[i] = om_form_hash(&c->out[i]);
+	const om_cost cost = om_op_context_cost(c);
+	k->cost = cost.flops + cost.bytes + 1;
 	k->view = find_views(k);
 	OM_TRY(om_kernel_bind(c, NULL));
 	k->scratch = om_kernel_workspace(c);

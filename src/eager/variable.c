@@ -37,6 +37,7 @@ om_variable_make(om_eager *e, const om_tensor *form, uint64_t hash)
 	for (int d = 0; d < form->shape.rank; d++)
 		v->t.shape.dim[d] = form->shape.dim[d];
 	v->form = hash;
+	v->id = ++e->ids;
 	v->users = 1;
 	v->state = OM_DEFERRED;
 	v->next = e->variables;
@@ -63,6 +64,8 @@ om_variable_settle(om_variable *v)
 
 	if (v->users || v->holds || v->pins)
 		return;
+	om_tape_unlist(v);
+	om_tape_leave(v);
 	if (v->sequence == q->serial && v->place < q->nmade)
 		q->made[v->place] = NULL;
 	om_store_drop(&v->e->memory, v->store);
@@ -74,6 +77,7 @@ om_variable *
 om_variable_keep(om_variable *v)
 {
 	v->users++;
+	om_tape_unlist(v);
 	return v;
 }
 
@@ -83,7 +87,10 @@ om_variable_free(om_variable *v)
 	if (!v)
 		return;
 	v->users--;
-	om_variable_settle(v);
+	if (v->users == 0 && v->holds)
+		om_tape_consider(v);
+	else
+		om_variable_settle(v);
 }
 
 const om_tensor *
@@ -117,6 +124,30 @@ copy_all(void *to, const om_tensor *t, uint64_t bytes)
 		memcpy((char *)to + at, t->data, each);
 }
 
+om_status
+om_variable_new_here(om_eager *e, const om_tensor *t, om_variable **out)
+{
+	uint64_t bytes;
+
+	*out = NULL;
+	OM_TRY(check_tensor(e, t, &bytes));
+	if (t->splat && om_dtype_bits(t->type) < 8)
+		return om_fail(e->session, OM_UNSUPPORTED, "a variable cannot repeat an element of less than a byte");
+	struct store *store = om_store_take(&e->memory, bytes);
+	om_variable *v = store ? om_variable_make(e, t, om_form_hash(t)) : NULL;
+	if (!v) {
+		om_store_drop(&e->memory, store);
+		return om_fail(e->session, OM_MEMORY, "no memory for a variable of %llu bytes", (unsigned long long)bytes);
+	}
+	v->store = store;
+	v->t.data = store->data;
+	v->state = OM_READY;
+	if (bytes)
+		copy_all(store->data, t, bytes);
+	*out = v;
+	return OM_OK;
+}
+
 struct new_variable {
 	om_eager *e;
 	const om_tensor *t;
@@ -127,23 +158,8 @@ static om_status
 variable_new(void *arg)
 {
 	struct new_variable *n = arg;
-	uint64_t bytes;
 
-	OM_TRY(check_tensor(n->e, n->t, &bytes));
-	if (n->t->splat && om_dtype_bits(n->t->type) < 8)
-		return om_fail(n->e->session, OM_UNSUPPORTED, "a variable cannot repeat an element of less than a byte");
-	struct store *store = om_store_take(&n->e->memory, bytes);
-	n->v = store ? om_variable_make(n->e, n->t, om_form_hash(n->t)) : NULL;
-	if (!n->v) {
-		om_store_drop(&n->e->memory, store);
-		return om_fail(n->e->session, OM_MEMORY, "no memory for a variable of %llu bytes", (unsigned long long)bytes);
-	}
-	n->v->store = store;
-	n->v->t.data = store->data;
-	n->v->state = OM_READY;
-	if (bytes)
-		copy_all(store->data, n->t, bytes);
-	return OM_OK;
+	return om_variable_new_here(n->e, n->t, &n->v);
 }
 
 om_status
@@ -162,6 +178,12 @@ end_sequence(void *arg)
 	return om_sequence_end(arg);
 }
 
+static om_status
+restore(void *arg)
+{
+	return om_tape_restore(arg);
+}
+
 om_status
 om_variable_read(om_variable *v, const om_tensor **out)
 {
@@ -171,6 +193,8 @@ om_variable_read(om_variable *v, const om_tensor **out)
 	*out = NULL;
 	if (v->sequence == e->seq.serial && v->place < OM_PLACE_NONE)
 		st = om_eager_guarded(e, end_sequence, e);
+	if (v->state == OM_DROPPED)
+		st = om_eager_guarded(e, restore, v);
 	if (v->state == OM_READY) {
 		*out = &v->t;
 		return OM_OK;

@@ -4,69 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "onnxmem/eager.h"
-#include "tests/fixtures.h"
-#include "unit.h"
-
-struct graph {
-	om_session *s;
-	om_eager *e;
-};
-
-static struct graph
-start(const om_eager_options *o)
-{
-	struct graph g = {.s = om_session_new()};
-
-	CU_ASSERT_FATAL(is_ok(g.s, om_eager_new(g.s, o, &g.e)));
-	return g;
-}
-
-static void
-end(struct graph *g)
-{
-	om_eager_free(g->e);
-	om_session_free(g->s);
-}
-
-static om_variable *
-floats(om_eager *e, int rank, const int64_t *dim, const float *x)
-{
-	const om_tensor t = {.type = OM_FLOAT32, .shape = om_shape_of(rank, dim), .data = (void *)x};
-	om_variable *v = NULL;
-
-	CU_ASSERT_FATAL(om_variable_new(e, &t, &v) == OM_OK);
-	return v;
-}
-
-static om_variable *
-ints(om_eager *e, int64_t n, const int64_t *x)
-{
-	const om_tensor t = {.type = OM_INT64, .shape = om_shape_of(1, &n), .data = (void *)x};
-	om_variable *v = NULL;
-
-	CU_ASSERT_FATAL(om_variable_new(e, &t, &v) == OM_OK);
-	return v;
-}
-
-static om_variable *
-call(struct graph *g, const char *type, om_variable *a, om_variable *b)
-{
-	om_variable *in[] = {a, b}, *out;
-
-	CU_ASSERT_FATAL(is_ok(g->s, om_eager_run(g->e, type, NULL, b ? 2 : 1, in, 1, &out)));
-	return out;
-}
-
-static bool
-holds(struct graph *g, om_variable *v, int64_t n, const float *want)
-{
-	const om_tensor *t;
-
-	if (!is_ok(g->s, om_variable_read(v, &t)))
-		return false;
-	return t->type == OM_FLOAT32 && om_shape_count(&t->shape) == n && memcmp(t->data, want, (size_t)n * sizeof *want) == 0;
-}
+#include "eager.h"
 
 static const int64_t four[] = {4}, two_two[] = {2, 2};
 static const float x4[] = {1, -2, 3, -4}, y4[] = {0.5f, 2, -1, 4};
@@ -74,38 +12,38 @@ static const float x4[] = {1, -2, 3, -4}, y4[] = {0.5f, 2, -1, 4};
 static void
 of_calls(void)
 {
-	struct graph g = start(NULL);
-	om_variable *x = floats(g.e, 1, four, x4), *y = floats(g.e, 1, four, y4);
-	om_variable *sum = call(&g, "Add", x, y), *relu = call(&g, "Relu", sum, NULL);
+	struct graph g = eager_start(NULL);
+	om_variable *x = eager_floats(g.e, 1, four, x4), *y = eager_floats(g.e, 1, four, y4);
+	om_variable *sum = eager_op(&g, "Add", x, y), *relu = eager_op(&g, "Relu", sum, NULL);
 
-	CU_ASSERT(holds(&g, relu, 4, (float[]){1.5f, 0, 2, 0}));
-	CU_ASSERT(holds(&g, sum, 4, (float[]){1.5f, 0, 2, 0}));
-	CU_ASSERT(holds(&g, x, 4, x4));
+	CU_ASSERT(eager_holds(&g, relu, 4, (float[]){1.5f, 0, 2, 0}));
+	CU_ASSERT(eager_holds(&g, sum, 4, (float[]){1.5f, 0, 2, 0}));
+	CU_ASSERT(eager_holds(&g, x, 4, x4));
 	om_variable_free(sum);
 	om_variable_free(om_variable_keep(relu));
-	CU_ASSERT(holds(&g, relu, 4, (float[]){1.5f, 0, 2, 0}));
+	CU_ASSERT(eager_holds(&g, relu, 4, (float[]){1.5f, 0, 2, 0}));
 	om_variable_free(relu);
 	om_variable_free(x);
 	om_variable_free(y);
 	CU_ASSERT_EQUAL(om_eager_get_stats(g.e)->variables, 0);
 	CU_ASSERT_EQUAL(om_eager_get_stats(g.e)->used_bytes, 0);
-	end(&g);
+	eager_end(&g);
 }
 
 /* Elements that decide shapes are a part of the call; shapes that only a run knows are inferred there. */
 static void
 of_shapes_from_elements(void)
 {
-	struct graph g = start(NULL);
-	om_variable *x = floats(g.e, 1, four, x4), *shape = ints(g.e, 2, two_two), *flat = ints(g.e, 1, four);
-	om_variable *m = call(&g, "Reshape", x, shape), *back = call(&g, "Reshape", m, flat), *found, *out;
+	struct graph g = eager_start(NULL);
+	om_variable *x = eager_floats(g.e, 1, four, x4), *shape = eager_ints(g.e, 2, two_two), *flat = eager_ints(g.e, 1, four);
+	om_variable *m = eager_op(&g, "Reshape", x, shape), *back = eager_op(&g, "Reshape", m, flat), *found, *out;
 
 	CU_ASSERT_EQUAL(om_variable_form(m)->shape.rank, 2);
 	CU_ASSERT_EQUAL(om_variable_form(back)->shape.rank, 1);
-	CU_ASSERT(holds(&g, back, 4, x4));
-	found = call(&g, "NonZero", m, NULL);
+	CU_ASSERT(eager_holds(&g, back, 4, x4));
+	found = eager_op(&g, "NonZero", m, NULL);
 	CU_ASSERT_EQUAL(om_variable_form(found)->shape.dim[1], 4);
-	om_variable *size = call(&g, "Shape", m, NULL), *product = call(&g, "Mul", size, shape);
+	om_variable *size = eager_op(&g, "Shape", m, NULL), *product = eager_op(&g, "Mul", size, shape);
 	CU_ASSERT_EQUAL(om_variable_form(product)->shape.dim[0], 2);
 	CU_ASSERT(is_told(g.s, om_eager_call(g.e, &out, "Reshape", NULL, x, product), OM_SHAPE, "Reshape")
 		|| is_told(g.s, om_eager_call(g.e, &out, "Reshape", NULL, x, product), OM_INVALID, "Reshape"));
@@ -114,14 +52,14 @@ of_shapes_from_elements(void)
 	for (size_t k = 0; k < sizeof all / sizeof *all; k++)
 		om_variable_free(all[k]);
 	CU_ASSERT_EQUAL(om_eager_get_stats(g.e)->variables, 0);
-	end(&g);
+	eager_end(&g);
 }
 
 static void
 of_refusals(void)
 {
-	struct graph g = start(NULL), other = start(NULL);
-	om_variable *x = floats(g.e, 1, four, x4), *y = floats(other.e, 1, four, y4), *out[65];
+	struct graph g = eager_start(NULL), other = eager_start(NULL);
+	om_variable *x = eager_floats(g.e, 1, four, x4), *y = eager_floats(other.e, 1, four, y4), *out[65];
 
 	CU_ASSERT(is_told(g.s, om_eager_run(g.e, "Nothing", NULL, 1, &x, 1, out), OM_UNSUPPORTED, "Nothing is not known in opset"));
 	CU_ASSERT(is_told(g.s, om_eager_run(g.e, "If", NULL, 1, &x, 1, out), OM_UNSUPPORTED, "cannot be called"));
@@ -131,8 +69,8 @@ of_refusals(void)
 	CU_ASSERT(is_told(g.s, om_eager_run(g.e, "Relu", NULL, 1, &x, 65, out), OM_USAGE, "65 outputs"));
 	om_variable_free(x);
 	om_variable_free(y);
-	end(&g);
-	end(&other);
+	eager_end(&g);
+	eager_end(&other);
 	g.s = om_session_new();
 	CU_ASSERT(is_told(g.s, om_eager_new(g.s, &(om_eager_options)OM_EAGER_OPTIONS(.opset = 9), &g.e), OM_USAGE, "opset"));
 	om_session_free(g.s);
@@ -142,17 +80,17 @@ of_refusals(void)
 static void
 of_replay(void)
 {
-	struct graph g = start(NULL);
-	om_variable *w = floats(g.e, 2, two_two, y4);
+	struct graph g = eager_start(NULL);
+	om_variable *w = eager_floats(g.e, 2, two_two, y4);
 
 	for (int k = 0; k < 6; k++) {
 		const float in[] = {(float)k, 1, -1, 2};
-		om_variable *x = floats(g.e, 2, two_two, in);
-		om_variable *p = call(&g, "MatMul", x, w), *r = call(&g, "Relu", p, NULL), *z = call(&g, "Add", r, x);
+		om_variable *x = eager_floats(g.e, 2, two_two, in);
+		om_variable *p = eager_op(&g, "MatMul", x, w), *r = eager_op(&g, "Relu", p, NULL), *z = eager_op(&g, "Add", r, x);
 		om_variable_free(p);
 		om_variable_free(r);
 		const float a = (float)k * 0.5f - 1, b = (float)k * 2 + 4;
-		CU_ASSERT(holds(&g, z, 4, (float[]){(a > 0 ? a : 0) + (float)k, b + 1, -1, 6 + 2}));
+		CU_ASSERT(eager_holds(&g, z, 4, (float[]){(a > 0 ? a : 0) + (float)k, b + 1, -1, 6 + 2}));
 		om_variable_free(x);
 		om_variable_free(z);
 		CU_ASSERT_EQUAL(om_eager_get_stats(g.e)->replays, k < 2 ? 0 : (uint64_t)k - 1);
@@ -163,25 +101,25 @@ of_replay(void)
 	CU_ASSERT(is_ok(g.s, om_eager_trim(g.e)));
 	CU_ASSERT_EQUAL(om_eager_get_stats(g.e)->programs, 0);
 	om_variable_free(w);
-	end(&g);
+	eager_end(&g);
 }
 
 /* Calls that were deferred are computed one by one when they diverge: another op, another live result, an error. */
 static void
 of_divergence(void)
 {
-	struct graph g = start(NULL);
-	om_variable *x = floats(g.e, 1, four, x4), *y = floats(g.e, 1, four, y4);
+	struct graph g = eager_start(NULL);
+	om_variable *x = eager_floats(g.e, 1, four, x4), *y = eager_floats(g.e, 1, four, y4);
 
 	for (int k = 0; k < 9; k++) {
-		om_variable *a = call(&g, "Add", x, y), *b = call(&g, "Mul", a, y);
-		om_variable *c = call(&g, k % 4 == 3 ? "Neg" : "Relu", b, NULL);
+		om_variable *a = eager_op(&g, "Add", x, y), *b = eager_op(&g, "Mul", a, y);
+		om_variable *c = eager_op(&g, k % 4 == 3 ? "Neg" : "Relu", b, NULL);
 		const float s = k % 4 == 3 ? -1 : 1;
 		if (k != 5)
 			om_variable_free(a);
-		CU_ASSERT(holds(&g, c, 4, (float[]){s * 0.75f, s * 0, s == 1 ? 0 : 2, s * 0}));
+		CU_ASSERT(eager_holds(&g, c, 4, (float[]){s * 0.75f, s * 0, s == 1 ? 0 : 2, s * 0}));
 		if (k == 5) {
-			CU_ASSERT(holds(&g, a, 4, (float[]){1.5f, 0, 2, 0}));
+			CU_ASSERT(eager_holds(&g, a, 4, (float[]){1.5f, 0, 2, 0}));
 			om_variable_free(a);
 		}
 		om_variable_free(b);
@@ -192,13 +130,13 @@ of_divergence(void)
 	om_variable_free(x);
 	om_variable_free(y);
 	CU_ASSERT_EQUAL(om_eager_get_stats(g.e)->variables, 0);
-	end(&g);
+	eager_end(&g);
 }
 
 static om_status
 gather(struct graph *g, om_variable *x, int64_t index, om_variable **out)
 {
-	om_variable *at = ints(g->e, 1, &index), *y = call(g, "Add", x, x);
+	om_variable *at = eager_ints(g->e, 1, &index), *y = eager_op(g, "Add", x, x);
 	const om_tensor *t;
 	om_status st = om_eager_call(g->e, out, "Gather", NULL, y, at);
 
@@ -211,13 +149,13 @@ gather(struct graph *g, om_variable *x, int64_t index, om_variable **out)
 static void
 of_failures(void)
 {
-	struct graph g = start(NULL);
-	om_variable *x = floats(g.e, 1, four, x4), *out;
+	struct graph g = eager_start(NULL);
+	om_variable *x = eager_floats(g.e, 1, four, x4), *out;
 
 	CU_ASSERT(is_told(g.s, gather(&g, x, 7, &out), OM_RUN, "Gather"));
 	for (int k = 0; k < 4; k++) {
 		CU_ASSERT(is_ok(g.s, gather(&g, x, k, &out)));
-		CU_ASSERT(holds(&g, out, 1, (float[]){2 * x4[k]}));
+		CU_ASSERT(eager_holds(&g, out, 1, (float[]){2 * x4[k]}));
 		om_variable_free(out);
 	}
 	CU_ASSERT_EQUAL(om_eager_get_stats(g.e)->replays, 2);
@@ -226,24 +164,24 @@ of_failures(void)
 	CU_ASSERT(is_told(g.s, om_eager_call(g.e, &next, "Neg", NULL, out), OM_RUN, "a call before it failed"));
 	om_variable_free(out);
 	CU_ASSERT(is_ok(g.s, gather(&g, x, 1, &out)));
-	CU_ASSERT(holds(&g, out, 1, (float[]){-4}));
+	CU_ASSERT(eager_holds(&g, out, 1, (float[]){-4}));
 	om_variable_free(out);
 	om_variable_free(x);
 	CU_ASSERT_EQUAL(om_eager_get_stats(g.e)->variables, 0);
-	end(&g);
+	eager_end(&g);
 }
 
 /* A loop that reads nothing is cut where it repeats itself. */
 static void
 of_repetitions(void)
 {
-	struct graph g = start(NULL);
-	om_variable *x = floats(g.e, 1, four, x4), *y = floats(g.e, 1, four, y4);
+	struct graph g = eager_start(NULL);
+	om_variable *x = eager_floats(g.e, 1, four, x4), *y = eager_floats(g.e, 1, four, y4);
 	float want[4];
 
 	memcpy(want, x4, sizeof want);
 	for (int k = 0; k < 1000; k++) {
-		om_variable *a = call(&g, "Add", x, y), *b = call(&g, "Mul", y, y), *c = call(&g, "Sub", a, b);
+		om_variable *a = eager_op(&g, "Add", x, y), *b = eager_op(&g, "Mul", y, y), *c = eager_op(&g, "Sub", a, b);
 		for (int i = 0; i < 4; i++)
 			want[i] = want[i] + y4[i] - y4[i] * y4[i];
 		om_variable_free(x);
@@ -252,11 +190,11 @@ of_repetitions(void)
 		x = c;
 	}
 	CU_ASSERT(om_eager_get_stats(g.e)->replayed > 1500);
-	CU_ASSERT(holds(&g, x, 4, want));
+	CU_ASSERT(eager_holds(&g, x, 4, want));
 	om_variable_free(x);
 	om_variable_free(y);
 	CU_ASSERT_EQUAL(om_eager_get_stats(g.e)->variables, 0);
-	end(&g);
+	eager_end(&g);
 }
 
 /* Memory does not grow with the number of temporaries, deferred or not. */
@@ -264,11 +202,11 @@ static void
 of_flat_memory(void)
 {
 	for (int replays = 0; replays < 2; replays++) {
-		struct graph g = start(&(om_eager_options)OM_EAGER_OPTIONS(.no_replay = !replays));
-		om_variable *x = floats(g.e, 1, four, x4);
+		struct graph g = eager_start(&(om_eager_options)OM_EAGER_OPTIONS(.no_replay = !replays));
+		om_variable *x = eager_floats(g.e, 1, four, x4);
 		uint64_t held = 0;
 		for (int k = 0; k < 100000; k++) {
-			om_variable *y = call(&g, k % 3 ? "Neg" : "Relu", x, NULL);
+			om_variable *y = eager_op(&g, k % 3 ? "Neg" : "Relu", x, NULL);
 			om_variable_free(y);
 			if (k == 1000)
 				held = om_eager_get_stats(g.e)->pool_bytes;
@@ -276,27 +214,27 @@ of_flat_memory(void)
 		CU_ASSERT_EQUAL(om_eager_get_stats(g.e)->pool_bytes, held);
 		CU_ASSERT(held < 100000);
 		om_variable_free(x);
-		end(&g);
+		eager_end(&g);
 	}
 }
 
 static void
 of_a_limit(void)
 {
-	struct graph g = start(&(om_eager_options)OM_EAGER_OPTIONS(.max_memory = 100000));
+	struct graph g = eager_start(&(om_eager_options)OM_EAGER_OPTIONS(.max_memory = 100000));
 	const int64_t shape[] = {100, 100}, big[] = {2};
-	om_variable *x = floats(g.e, 1, four, x4), *to = ints(g.e, 2, shape), *one = ints(g.e, 1, big), *m, *out;
-	om_variable *scalar = call(&g, "ReduceSum", x, NULL);
+	om_variable *x = eager_floats(g.e, 1, four, x4), *to = eager_ints(g.e, 2, shape), *one = eager_ints(g.e, 1, big), *m, *out;
+	om_variable *scalar = eager_op(&g, "ReduceSum", x, NULL);
 
 	(void)one;
 	CU_ASSERT(is_ok(g.s, om_eager_call(g.e, &m, "Expand", NULL, scalar, to)));
 	CU_ASSERT(is_told(g.s, om_eager_call(g.e, &out, "Concat", OM_A(OM_MAKE_INT("axis", 0)), m, m), OM_MEMORY, "80000 bytes"));
 	CU_ASSERT(is_ok(g.s, om_eager_call(g.e, &out, "ReduceMax", NULL, m)));
-	CU_ASSERT(holds(&g, out, 1, (float[]){-2}));
+	CU_ASSERT(eager_holds(&g, out, 1, (float[]){-2}));
 	om_variable *all[] = {x, to, one, m, out, scalar};
 	for (size_t k = 0; k < sizeof all / sizeof *all; k++)
 		om_variable_free(all[k]);
-	end(&g);
+	eager_end(&g);
 }
 
 static CU_TestInfo tests[] = {
