@@ -31,6 +31,7 @@ include tests/onnx/local.mk
 include tests/models/local.mk
 include tests/opset/local.mk
 include tests/grad/local.mk
+include tests/eager/local.mk
 
 # What the benchmarks conclude.
 TESTS += tests/bench/bench.test

@@ -2,6 +2,9 @@
  *
  * Variables from outside are its inputs, live results its outputs, in the memory of their variables.  It is planned as it
  * is: passes that rewrite programs for the executor round differently, and a replay has to give the bits of its calls.
+ *
+ * The first plan keeps the order of the calls and is packed along the allocation graph of NNC, which takes little time.  A
+ * program that was run often is planned again as `onnxmem plan` does it.
  */
 #include <config.h>
 
@@ -10,7 +13,9 @@
 #include "eager/eager_internal.h"
 #include "opdef/op_context.h"
 
-enum { SEARCH_NODES = 20000 };
+enum { SEARCH_NODES = 20000, OFTEN = 64 };
+
+static const char quick[] = "inline,shapes,fold,prune,schedule=original,liveness,views,inplace,loops,pack=nnc-code";
 
 struct build {
 	om_eager *e;
@@ -87,7 +92,7 @@ build(struct build *b, om_prog *p)
 /* ---- The plan and its executor. ---- */
 
 static om_status
-plan(om_eager *e, om_prog *p)
+plan(om_eager *e, om_prog *p, const char *pipeline)
 {
 	const om_plan_request request = OM_PLAN_REQUEST(.target = OM_TARGET_CPU, .threads = e->options.threads,
 		.search_nodes = SEARCH_NODES);
@@ -95,7 +100,7 @@ plan(om_eager *e, om_prog *p)
 	if (!e->host)
 		e->host = om_host_new(e->session, "");
 	OM_TRY(om_host_request(e->host, &request));
-	return om_host_run(e->host, p, om_default_pipeline());
+	return om_host_run(e->host, p, pipeline);
 }
 
 static om_status
@@ -107,7 +112,7 @@ compile(void *arg)
 	om_status st = build(b, p);
 
 	if (st == OM_OK)
-		st = plan(b->e, p);
+		st = plan(b->e, p, b->r->runs < OFTEN ? quick : om_default_pipeline());
 	if (st == OM_OK)
 		st = om_exec_new(b->e->session, p, p->plan, &options, &b->r->exec);
 	if (st == OM_OK)
@@ -177,9 +182,24 @@ take_back(om_eager *e, const struct replay *r)
 	}
 }
 
+/* If that fails, the program stays as it is. */
+static void
+improve(om_eager *e, struct call *at, struct replay *r)
+{
+	struct replay better = {.live = r->live, .nlive = r->nlive, .runs = r->runs};
+
+	if (om_replay_compile(e, at, &better) != OM_OK)
+		return;
+	om_replay_release(e, r);
+	r->exec = better.exec;
+	r->prog = better.prog;
+}
+
 om_status
 om_replay_run(om_eager *e, struct call *at, struct replay *r)
 {
+	if (++r->runs == OFTEN)
+		improve(e, at, r);
 	const om_status st = bind_and_run(e, r);
 
 	if (st != OM_OK) {

@@ -147,6 +147,7 @@ struct replay {
 	om_prog *prog;
 	om_exec *exec;               /* NULL: not compiled */
 	uint64_t used;               /* when it ran last */
+	uint32_t runs;
 };
 
 /* A call, after those of its ancestors. */
@@ -219,6 +220,8 @@ bool om_tape_follows(const om_eager *e, const struct kind *k, om_variable *const
 om_status om_tape_record(om_eager *e, struct kind *k, om_variable *const *in, om_variable *const *out);
 /* `v` is not a result any more. */
 void om_tape_leave(om_variable *v);
+/* One owner of the record less. */
+void om_tape_end(om_eager *e, struct record *r);
 /* It may be dropped from now on, if nothing but records holds it; not any more. */
 void om_tape_consider(om_variable *v);
 void om_tape_unlist(om_variable *v);

@@ -104,6 +104,15 @@ by_serial(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* Results that only remembered calls hold could go while the gradient is computed. */
+static void
+hold_results(struct record *r)
+{
+	for (uint32_t k = 0; k < r->kind->nout; k++)
+		if (r->out[k])
+			r->out[k]->holds++;
+}
+
 static void
 find_records(struct pass *g)
 {
@@ -118,14 +127,31 @@ find_records(struct pass *g)
 	for (uint32_t k = 0; k < g->nrecord; k++) {
 		g->record[k]->index = k + 1;
 		g->first[k + 1] = g->first[k] + g->record[k]->kind->nout;
+		hold_results(g->record[k]);
 	}
+}
+
+static void
+leave_record(const struct pass *g, struct record *r)
+{
+	om_variable *v;
+
+	r->index = 0;
+	r->refs++;  /* it may end with the last of its results */
+	for (uint32_t k = 0; k < r->kind->nout; k++)
+		if ((v = r->out[k])) {
+			v->holds--;
+			om_tape_consider(v);
+			om_variable_settle(v);
+		}
+	om_tape_end(g->e, r);
 }
 
 static void
 leave_records(struct pass *g)
 {
-	for (uint32_t k = 0; k < g->nrecord; k++)
-		g->record[k]->index = 0;
+	for (uint32_t k = g->nrecord; k-- > 0;)
+		leave_record(g, g->record[k]);
 }
 
 /* ---- The key. ---- */

@@ -73,15 +73,8 @@ free_record(om_eager *e, struct record *r)
 
 /* A chain of records may be long: the inputs of one are freed before the next one is, not inside of it. */
 void
-om_tape_leave(om_variable *v)
+om_tape_end(om_eager *e, struct record *r)
 {
-	om_eager *e = v->e;
-	struct record *r = v->record;
-
-	v->record = NULL;
-	if (!r)
-		return;
-	r->out[v->output] = NULL;
 	if (--r->refs)
 		return;
 	r->next = e->ended;
@@ -94,6 +87,18 @@ om_tape_leave(om_variable *v)
 		free_record(e, r);
 	}
 	e->is_ending = false;
+}
+
+void
+om_tape_leave(om_variable *v)
+{
+	struct record *r = v->record;
+
+	v->record = NULL;
+	if (!r)
+		return;
+	r->out[v->output] = NULL;
+	om_tape_end(v->e, r);
 }
 
 /* ---- Dropping results. ---- */
