@@ -1,6 +1,6 @@
 # Measuring: `make bench-run` (the executor beside others), `make bench-loop`, `make bench-pack`, `make bench-page`, `make bench-scale`, `make bench-plan`, `make bench-plan-scale`;
 # `make bench/schedule && bench/schedule FILE...`.
-EXTRA_PROGRAMS += bench/schedule bench/loop bench/steps bench/pack bench/plan_scale bench/scale bench/small_ops bench/attention_rnn bench/elementwise_rows bench/spent bench/peak bench/conv_layers bench/depthwise_layers
+EXTRA_PROGRAMS += bench/eager bench/schedule bench/loop bench/steps bench/pack bench/plan_scale bench/scale bench/small_ops bench/attention_rnn bench/elementwise_rows bench/spent bench/peak bench/conv_layers bench/depthwise_layers
 check_PROGRAMS += bench/plan bench/nets
 bench_pack_SOURCES = %D%/pack.c src/cli/pack_csv.c src/cli/pack_csv.h src/cli/table.c src/cli/table.h
 bench_pack_LDADD = libonnxmem-pack.la
@@ -11,7 +11,7 @@ bench_peak_LDFLAGS = -pthread
 bench_scale_LDADD = libonnxmem-pack.la
 EXTRA_DIST += %D%/api.sh %D%/compare.py %D%/decode.py %D%/extra.py %D%/fused.py %D%/classes.py %D%/graphs %D%/known.csv %D%/large.py %D%/loops.py %D%/models.py %D%/page.py %D%/peers.py %D%/planners.py %D%/python_packers.py %D%/run.py %D%/tables.py %D%/tile.py %D%/steps.py %D%/torchstep.py %D%/totals.py
 
-.PHONY: bench-attention-rnn bench-decode bench-loop bench-pack bench-page bench-plan bench-plan-scale bench-run bench-scale bench-elementwise bench-small-ops bench-totals bench-train-step
+.PHONY: bench-attention-rnn bench-decodebench-eager bench-loop bench-pack bench-page bench-plan bench-plan-scale bench-run bench-scale bench-elementwise bench-small-ops bench-totals bench-train-step
 bench-attention-rnn: bench/attention_rnn$(EXEEXT)
 	ONNXMEM_THREADS=1 bench/attention_rnn$(EXEEXT)
 # A step of a decoder beside ONNX Runtime, which PYTHON has.
@@ -41,6 +41,8 @@ bench-scale: bench/scale$(EXEEXT)
 	bench/scale$(EXEEXT) $(srcdir)/docs/scaling.csv $(srcdir)/docs/scaling.svg
 bench-pack: bench/pack$(EXEEXT)
 	bench/pack$(EXEEXT) --known $(srcdir)/bench/known.csv $(srcdir)/../shared/data/dsa
+bench-eager: all bench/eager$(EXEEXT)
+	ONNXMEM_THREADS=1 bench/eager$(EXEEXT)
 bench-small-ops: all bench/small_ops$(EXEEXT)
 	bench/small_ops$(EXEEXT)
 # The memory of runs beside onnxsim, onnx-tool and ONNX Runtime, which PYTHON has, executorch and apache-tvm, which PEERS has, and onnx2tf

@@ -233,12 +233,14 @@ call(om_eager *e, struct kind *k, om_variable *const *in, om_variable **out)
 	const bool follows = om_tape_follows(e, k, in);
 	const bool remembers = e->options.result_bytes && k->is_pure && !k->is_open;
 
-	if (remembers && om_results_find(e, k, in, follows, out))
+	if (remembers && !follows && om_results_find(e, k, in, out))
 		return OM_OK;
 	OM_TRY(make_outputs(e, k, out));
 	mark_cut(k, in, out);
 	if (follows)
 		OM_TRY(om_tape_record(e, k, in, out));
+	if (remembers && om_results_share(e, k, in, out))
+		return OM_OK;
 	OM_TRY(compute(e, k, in, out));
 	if (remembers)
 		om_results_add(e, k, in, out);

@@ -70,7 +70,7 @@ struct om_variable {
 	uint64_t sequence;           /* the sequence that `place` is of */
 	uint32_t place;              /* where it is in that sequence: see below */
 	om_variable *prev, *next;    /* in the list of the context */
-	uint64_t id;                 /* of all variables that ever were */
+	uint64_t id;                 /* equal numbers, equal elements; never used again */
 	uint64_t used;               /* e->clock at its last use */
 	struct record *record;       /* of the call whose result it is; NULL: none */
 	uint32_t output;             /* of that call */
@@ -233,8 +233,10 @@ void om_gradients_forget(om_eager *e);
 
 /* ---- Remembered results: results.c. ---- */
 
-/* The results of an equal call: false if they are not remembered. */
-bool om_results_find(om_eager *e, const struct kind *k, om_variable *const *in, bool follows, om_variable **out);
+/* The results of an equal call, if they are remembered and without records; false: they are not. */
+bool om_results_find(om_eager *e, const struct kind *k, om_variable *const *in, om_variable **out);
+/* Give these variables the elements of the results of an equal call; false: they are not remembered. */
+bool om_results_share(om_eager *e, const struct kind *k, om_variable *const *in, om_variable *const *out);
 void om_results_add(om_eager *e, struct kind *k, om_variable *const *in, om_variable *const *out);
 void om_results_forget(om_eager *e);
 

@@ -1,7 +1,9 @@
 /* Remembered results: a pure call on variables that it was made on before has its results already.
  *
  * Variables are immutable and never have the number of another one, so that the key is the kind and the numbers of the inputs:
- * equal keys are equal calls.  What goes first when there are too many bytes is what costs least to compute for its bytes,
+ * equal keys are equal calls.  A call that is recorded gets
+ * variables of its own, with the same elements and numbers: were two recorded calls one, their gradients would be added
+ * up in another order, and round differently.  What goes first when there are too many bytes is what costs least to compute for its bytes,
  * with an ageing floor; see Cherkasova, "Improving WWW proxies performance with Greedy-Dual-Size-Frequency caching
  * policy", 1998.
  */
@@ -42,29 +44,67 @@ is_of(const struct result *r, const struct kind *k, om_variable *const *in)
 	return same;
 }
 
-/* A result whose call was not recorded cannot stand for one that has to be; one that failed is not a result. */
+/* What has a record, or failed, is not what a call that is not recorded gives. */
 static bool
-can_stand_for(const struct result *r, bool follows)
+can_stand_for(const struct result *r)
 {
 	for (uint32_t i = 0; i < r->kind->nout; i++)
-		if (r->out[i] && (r->out[i]->state == OM_FAILED || (follows && !r->out[i]->record)))
+		if (r->out[i] && (r->out[i]->state == OM_FAILED || r->out[i]->record))
 			return false;
 	return true;
 }
 
-bool
-om_results_find(om_eager *e, const struct kind *k, om_variable *const *in, bool follows, om_variable **out)
+static bool
+are_ready(const struct result *r)
+{
+	for (uint32_t i = 0; i < r->kind->nout; i++)
+		if (r->out[i] && r->out[i]->state != OM_READY)
+			return false;
+	return true;
+}
+
+static const struct result *
+find(om_eager *e, const struct kind *k, om_variable *const *in)
 {
 	const uint64_t hash = hash_of(k, in);
 	struct result *r = e->results[hash % OM_EAGER_RESULTS];
 
 	while (r && !(r->hash == hash && is_of(r, k, in)))
 		r = r->next;
-	if (!r || !can_stand_for(r, follows))
+	if (r)
+		r->priority = e->result_floor + k->cost / (double)(r->bytes + 1);
+	return r;
+}
+
+bool
+om_results_find(om_eager *e, const struct kind *k, om_variable *const *in, om_variable **out)
+{
+	const struct result *r = find(e, k, in);
+
+	if (!r || !can_stand_for(r))
 		return false;
 	for (uint32_t i = 0; i < k->nout; i++)
 		out[i] = r->out[i] ? om_variable_keep(r->out[i]) : NULL;
-	r->priority = e->result_floor + k->cost / (double)(r->bytes + 1);
+	e->stats.remembered++;
+	return true;
+}
+
+bool
+om_results_share(om_eager *e, const struct kind *k, om_variable *const *in, om_variable *const *out)
+{
+	const struct result *r = find(e, k, in);
+
+	if (!r || !are_ready(r))
+		return false;
+	for (uint32_t i = 0; i < k->nout; i++) {
+		if (!out[i])
+			continue;
+		out[i]->store = r->out[i]->store;
+		out[i]->store->refs++;
+		out[i]->t.data = r->out[i]->t.data;
+		out[i]->id = r->out[i]->id;
+		out[i]->state = OM_READY;
+	}
 	e->stats.remembered++;
 	return true;
 }

@@ -45,6 +45,21 @@ is_same(const struct outcome *a, const struct outcome *b)
 	    && memcmp(a->x, b->x, sizeof a->x) == 0;
 }
 
+/* Say where two outcomes differ first. */
+static void
+tell_difference(const struct outcome *a, const struct outcome *b)
+{
+	if (a->ndecision != b->ndecision)
+		printf("# %d decisions, not %d\n", b->ndecision, a->ndecision);
+	for (int k = 0; k < REGISTERS + INPUTS; k++)
+		for (int i = 0; i < SIDE * SIDE; i++)
+			if (memcmp(&a->x[k][i], &b->x[k][i], sizeof a->x[k][i]) != 0) {
+				printf("# %s %d, element %d: %.9g, not %.9g\n", k < REGISTERS ? "register" : "gradient",
+					k < REGISTERS ? k : k - REGISTERS, i, (double)b->x[k][i], (double)a->x[k][i]);
+				return;
+			}
+}
+
 /* The same program on changing inputs, by all ways. */
 static bool
 run_all(struct test *t, const struct script *p, float in[SETS][INPUTS][SIDE * SIDE])
@@ -59,14 +74,17 @@ run_all(struct test *t, const struct script *p, float in[SETS][INPUTS][SIDE * SI
 				return false;
 			if (!is_same(&want, &got)) {
 				printf("# run %d: %s differs from %s\n", run, names[way], names[0]);
+				tell_difference(&want, &got);
 				return false;
 			}
 		}
 	}
 	if (!script_compile(p, t->s, in[(RUNS - 1) % SETS], &want, &got))
 		return false;
-	if (!is_same(&want, &got))
+	if (!is_same(&want, &got)) {
 		printf("# the compiled program differs from %s\n", names[0]);
+		tell_difference(&want, &got);
+	}
 	return is_same(&want, &got);
 }
 
