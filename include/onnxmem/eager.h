@@ -113,6 +113,37 @@ OM_API const om_tensor *om_variable_form(const om_variable *v);
 /* The elements, after what is deferred has been computed.  They may be read until the variable is freed. */
 OM_API om_status om_variable_read(om_variable *v, const om_tensor **out);
 
+/* ---- Memory of others. ---- */
+
+/* Elements in memory, and how to end their use. */
+typedef struct om_memory {
+	void *data;              /* the first element */
+	om_dtype type;           /* of the elements */
+	int rank;                /* at most OM_MAX_RANK */
+	const int64_t *dim;      /* [rank] */
+	const int64_t *stride;   /* [rank] in elements; NULL: row major and dense */
+	const char *device;      /* NULL: "cpu", the only one that is supported */
+	void (*release)(void *arg); /* ends the use; NULL: nothing to do */
+	void *arg;               /* of `release` */
+} om_memory;
+
+/* A variable of these elements.  They are not copied if they are dense in row-major order and aligned for their type: then they
+ * must not change until `release` is called, which happens when nothing needs them any more, at the latest in
+ * om_eager_free().  Others are copied and released at once.  On failure they are not released. */
+OM_API om_status om_variable_wrap(om_eager *e, const om_memory *m, om_variable **out);
+
+/* The elements of a variable as memory of the caller: they stay where they are, and must not change, until the caller calls
+ * to->release(to->arg), also after the variable and the context are freed. */
+OM_API om_status om_variable_lend(om_variable *v, om_memory *to);
+
+/* A tensor of DLPack (dlpack.h). */
+struct DLManagedTensor;
+
+/* The same for tensors of DLPack: the variable ends the use of `m` by its deleter; on failure, the caller still owns it. */
+OM_API om_status om_variable_from_dlpack(om_eager *e, struct DLManagedTensor *m, om_variable **out);
+/* The caller owns `*to`, and ends its use by its deleter. */
+OM_API om_status om_variable_to_dlpack(om_variable *v, struct DLManagedTensor **to);
+
 /* ---- Gradients. ---- */
 
 /* Record calls from now on, or do not: those that depend on a variable that is watched, or on the result of a recorded call.

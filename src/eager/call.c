@@ -18,7 +18,7 @@ give_memory(om_eager *e, const struct kind *k, om_variable *v)
 
 	if (!om_tensor_bytes(v->t.type, &v->t.shape, &bytes))
 		return om_fail(e->session, OM_INVALID, "the size of an output of %s overflows", k->prog->name);
-	v->store = om_store_take(&e->memory, bytes);
+	v->store = om_store_take(e->memory, bytes);
 	if (!v->store)
 		return no_memory(e, k, bytes);
 	v->t.data = v->store->data;
@@ -29,8 +29,8 @@ static om_status
 give_scratch(om_eager *e, struct kind *k, om_op_context *c, uint64_t bytes)
 {
 	if (bytes && (!e->scratch || e->scratch->bytes < bytes)) {
-		om_store_drop(&e->memory, e->scratch);
-		e->scratch = om_store_take(&e->memory, bytes);
+		om_store_drop(e->memory, e->scratch);
+		e->scratch = om_store_take(e->memory, bytes);
 		if (!e->scratch)
 			return no_memory(e, k, bytes);
 	}
@@ -63,7 +63,7 @@ give_output(om_op_context *c, uint32_t k, const om_shape *shape)
 	v->t.type = c->out[k].type;
 	v->t.shape = om_shape_of(shape->rank, shape->dim);
 	v->form = om_form_hash(&v->t);
-	om_store_drop(&o->e->memory, v->store);
+	om_store_drop(o->e->memory, v->store);
 	v->store = NULL;
 	OM_TRY(give_memory(o->e, o->kind, v));
 	c->out[k] = v->t;

@@ -155,7 +155,7 @@ bind_output(om_eager *e, struct replay *r, uint32_t k)
 	om_variable *v = e->seq.made[r->live[k]];
 	uint64_t bytes;
 
-	if (!om_tensor_bytes(v->t.type, &v->t.shape, &bytes) || !(v->store = om_store_take(&e->memory, bytes)))
+	if (!om_tensor_bytes(v->t.type, &v->t.shape, &bytes) || !(v->store = om_store_take(e->memory, bytes)))
 		return om_fail(e->session, OM_MEMORY, "no memory for a result of a sequence of calls");
 	v->t.data = v->store->data;
 	return om_exec_output(r->exec, k, v->t.data, v->store->bytes);
@@ -176,7 +176,7 @@ take_back(om_eager *e, const struct replay *r)
 {
 	for (uint32_t k = 0; k < r->nlive; k++) {
 		om_variable *v = e->seq.made[r->live[k]];
-		om_store_drop(&e->memory, v->store);
+		om_store_drop(e->memory, v->store);
 		v->store = NULL;
 		v->t.data = NULL;
 	}

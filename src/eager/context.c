@@ -74,7 +74,9 @@ construct(void *arg)
 	om_arena *mem = om_arena_new();
 	om_eager *e = OM_NEW(mem, om_eager);
 	*e = (om_eager){.session = n->s, .options = options, .mem = mem, .call = om_arena_new()};
-	e->memory.limit = options.max_memory;
+	e->memory = om_memory_pool_new(options.max_memory);
+	if (!e->memory)
+		return om_fail(n->s, OM_MEMORY, "no memory for a context");
 	e->results = OM_NEWN(mem, struct result *, OM_EAGER_RESULTS);
 	e->kinds = OM_NEWN(mem, struct kind *, 4 * OM_EAGER_NODES);
 	OM_TRY(om_sequences_new(e));
@@ -99,7 +101,7 @@ free_variables(om_eager *e)
 {
 	for (om_variable *v = e->variables, *next; v; v = next) {
 		next = v->next;
-		om_store_drop(&e->memory, v->store);
+		om_store_drop(e->memory, v->store);
 		free(v);
 	}
 }
@@ -129,8 +131,9 @@ om_eager_free(om_eager *e)
 	om_kinds_forget(e);
 	free_variables(e);
 	free(e->restored);
-	om_store_drop(&e->memory, e->scratch);
-	om_memory_pool_trim(&e->memory);
+	om_store_drop(e->memory, e->scratch);
+	om_memory_pool_trim(e->memory);
+	om_memory_pool_leave(e->memory);
 	om_workers_free(e->pool);
 	om_host_free(e->host);
 	om_arena_free(e->call);
@@ -169,9 +172,9 @@ trim(void *arg)
 	const om_status st = om_eager_forget(e);
 
 	om_results_forget(e);
-	om_store_drop(&e->memory, e->scratch);
+	om_store_drop(e->memory, e->scratch);
 	e->scratch = NULL;
-	om_memory_pool_trim(&e->memory);
+	om_memory_pool_trim(e->memory);
 	return st;
 }
 
@@ -184,9 +187,9 @@ om_eager_trim(om_eager *e)
 const om_eager_stats *
 om_eager_get_stats(om_eager *e)
 {
-	e->stats.pool_bytes = e->memory.held;
-	e->stats.used_bytes = e->memory.used;
-	e->stats.peak_bytes = e->memory.peak;
+	e->stats.pool_bytes = e->memory->held;
+	e->stats.used_bytes = e->memory->used;
+	e->stats.peak_bytes = e->memory->peak;
 	e->stats.kernels = e->nkind;
 	return &e->stats;
 }

@@ -44,7 +44,12 @@ struct memory_pool {
 	struct store *free[OM_STORE_CLASSES];
 	uint64_t limit;              /* 0: none */
 	uint64_t held, used, peak;
+	uint32_t refs;               /* the context, and what is lent */
 };
+
+/* NULL: out of memory.  It is freed when its last user leaves. */
+struct memory_pool *om_memory_pool_new(uint64_t limit);
+void om_memory_pool_leave(struct memory_pool *p);
 
 /* NULL: out of memory. */
 struct store *om_store_take(struct memory_pool *p, uint64_t bytes);
@@ -256,7 +261,7 @@ struct om_eager {
 	om_arena *mem;
 	om_host *host;               /* NULL: nothing was compiled yet */
 	om_workers *pool;
-	struct memory_pool memory;
+	struct memory_pool *memory;
 	struct store *scratch;
 	om_variable *variables;      /* all of them */
 	uint64_t clock, ids;         /* of uses and records; of variables */

@@ -113,3 +113,24 @@ om_memory_pool_trim(struct memory_pool *p)
 			free(s);
 		}
 }
+
+struct memory_pool *
+om_memory_pool_new(uint64_t limit)
+{
+	struct memory_pool *p = om_memory_zeroed(sizeof *p);
+
+	if (p) {
+		p->limit = limit;
+		p->refs = 1;
+	}
+	return p;
+}
+
+void
+om_memory_pool_leave(struct memory_pool *p)
+{
+	if (!p || --p->refs)
+		return;
+	om_memory_pool_trim(p);
+	free(p);
+}

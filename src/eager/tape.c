@@ -160,7 +160,7 @@ drop_one(om_eager *e)
 		if (score(v) < score(best))
 			best = v;
 	om_tape_unlist(best);
-	om_store_drop(&e->memory, best->store);
+	om_store_drop(e->memory, best->store);
 	best->store = NULL;
 	best->t.data = NULL;
 	best->state = OM_DROPPED;

@@ -68,7 +68,7 @@ om_variable_settle(om_variable *v)
 	om_tape_leave(v);
 	if (v->sequence == q->serial && v->place < q->nmade)
 		q->made[v->place] = NULL;
-	om_store_drop(&v->e->memory, v->store);
+	om_store_drop(v->e->memory, v->store);
 	unlink_variable(v);
 	free(v);
 }
@@ -133,10 +133,10 @@ om_variable_new_here(om_eager *e, const om_tensor *t, om_variable **out)
 	OM_TRY(check_tensor(e, t, &bytes));
 	if (t->splat && om_dtype_bits(t->type) < 8)
 		return om_fail(e->session, OM_UNSUPPORTED, "a variable cannot repeat an element of less than a byte");
-	struct store *store = om_store_take(&e->memory, bytes);
+	struct store *store = om_store_take(e->memory, bytes);
 	om_variable *v = store ? om_variable_make(e, t, om_form_hash(t)) : NULL;
 	if (!v) {
-		om_store_drop(&e->memory, store);
+		om_store_drop(e->memory, store);
 		return om_fail(e->session, OM_MEMORY, "no memory for a variable of %llu bytes", (unsigned long long)bytes);
 	}
 	v->store = store;
