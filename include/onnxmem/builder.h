@@ -63,6 +63,12 @@ OM_API void om_op_remove(om_op *op);                 /* leaves its values withou
  * or is replaced already. */
 OM_API bool om_prog_add_state(om_prog *p, om_value *was, om_value *is);
 
+/* Declare states by the names of inputs and outputs: each is an output that replaces an input in the next run, which
+ * may be computed in the memory of the input.  `text` is INPUT=OUTPUT: the names, or their beginnings if what follows is
+ * equal, as past_key_values=present for past_key_values.0.key and present.0.key; or auto: all pairs that are named as
+ * exporters of decoders do.  Their shapes may differ, and a plan shares memory only where that is possible.  OM_USAGE if INPUT=OUTPUT names no pair. */
+OM_API om_status om_prog_states_by_name(om_session *s, om_prog *p, const char *text);
+
 /* Reorder the ops of a block: `ops` contains all `nop` of them. */
 OM_API void om_block_set_order(om_block *b, om_op *const *ops);
 

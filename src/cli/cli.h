@@ -160,6 +160,11 @@ const om_opt *om_cli_flag(om_cli *c, const char *name, size_t n);
 /* Apply them to c->loaded. */
 om_status om_cli_op_rules(om_cli *c);
 
+/* Declare the states of --tie in c->loaded. */
+om_status om_cli_states(om_cli *c);
+/* Warn of each state of c->prog whose output is, in its plan, not in the memory of the input. */
+void om_cli_tell_states(om_cli *c);
+
 /* Load `path` into c->model (unless it is text, ending in ".ir") and c->loaded, and make c->prog. */
 om_status om_cli_load(om_cli *c, const char *path);
 

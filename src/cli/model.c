@@ -64,6 +64,7 @@ om_cli_load(om_cli *c, const char *path)
 	om_session_load_limit(c->session, bytes);
 	OM_TRY(load(c, path));
 	OM_TRY(om_cli_op_rules(c));
+	OM_TRY(om_cli_states(c));
 	return om_cli_copy(c);
 }
 

@@ -21,6 +21,9 @@ static const om_opt pass_opts[] = {
 	{"io", "WHERE", "memory of inputs and outputs: `caller`; `arena`, from the start to the last use or\n"
 		"                            from the op to the end; `keep`, the same, but inputs stay intact; or\n"
 		"                            NAME=WHERE for one; repeatable [caller]"},
+	{"tie", "INPUT=OUTPUT", "the output replaces the input in the next run, and may be computed in its memory: names,\n"
+		"                            or their beginnings, as past_key_values=present; or auto: by the names\n"
+		"                            that exporters of decoders give; repeatable"},
 	{"budget", "SIZE", "exit with status 3 if a run needs more than SIZE"},
 	{"budget-of", "WHAT", "what the budget limits: `total`, arenas, weights, inputs and outputs together; or\n"
 		"                            `arena`, the arenas alone [total]"},

@@ -142,6 +142,7 @@ run(om_cli *c)
 	OM_TRY(om_cli_plan(c, in));
 	if (!c->model && (out || sidecar))
 		return om_fail(c->session, OM_USAGE, "%s is a text: there is no model to write the plan into", in);
+	om_cli_tell_states(c);
 	OM_TRY(write_plan(c, out, sidecar, how));
 	const om_report *r = om_report_new(c->prog, in, c->mem);
 	OM_TRY(om_cli_export(c, r));

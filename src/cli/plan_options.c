@@ -250,7 +250,7 @@ bool
 om_cli_plan_options(const om_cli *c)
 {
 	static const char *const names[] = {"passes", "target", "precise", "align", "budget", "budget-of", "io", "arena", "pin", "op", "op-rules",
-		"parallel-safe"};
+		"parallel-safe", "tie"};
 
 	for (size_t k = 0; k < c->nset; k++)
 		if (c->set[k].opt->flag)

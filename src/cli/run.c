@@ -58,6 +58,8 @@ make_plan(om_cli *c, const om_tensor *in)
 	OM_TRY(om_cli_passes(c, NULL));
 	if (!(c->prog->has & OM_HAS_PLAN) && !om_cli_has(c, "no-reuse"))
 		return om_fail(c->session, OM_USAGE, "the passes %s make no plan", om_cli_option(c, "passes"));
+	if (c->prog->has & OM_HAS_PLAN)
+		om_cli_tell_states(c);
 	return OM_OK;
 }
 

@@ -40,22 +40,28 @@ om_prog_free(om_prog *p)
 }
 
 bool
+om_prog_pair_io(om_prog *p, uint32_t result, uint32_t param)
+{
+	for (uint32_t k = 0; k < p->nio_alias; k++)
+		if (p->io_alias[k].result == result || p->io_alias[k].param == param)
+			return false;
+	size_t n = p->nio_alias;
+	OM_PUSH(p->mem, p->io_alias, n, p->cap_io_alias, ((om_io_alias){result, param}));
+	p->nio_alias = (uint32_t)n;
+	return true;
+}
+
+bool
 om_prog_alias_io(om_prog *p, uint32_t result, uint32_t param)
 {
 	if (result >= p->first->nresult || param >= p->first->nparam)
 		return false;
 	const om_value *r = p->first->result[result], *in = p->first->param[param];
-	for (uint32_t k = 0; k < p->nio_alias; k++)
-		if (p->io_alias[k].result == result || p->io_alias[k].param == param)
-			return false;
 	if (r->type.elem != OM_UNDEFINED && in->type.elem != OM_UNDEFINED && !om_type_equal(&r->type, &in->type))
 		return false;
 	if (om_shape_is_known(&r->shape) && om_shape_is_known(&in->shape) && !om_shape_equal(&r->shape, &in->shape))
 		return false;
-	size_t n = p->nio_alias;
-	OM_PUSH(p->mem, p->io_alias, n, p->cap_io_alias, ((om_io_alias){result, param}));
-	p->nio_alias = (uint32_t)n;
-	return true;
+	return om_prog_pair_io(p, result, param);
 }
 
 void

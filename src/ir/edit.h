@@ -27,6 +27,9 @@ void om_op_drop_attr(om_op *op, const char *name);
  * without a change, if either is aliased already, or if their known types or shapes differ. */
 bool om_prog_alias_io(om_prog *p, uint32_t result, uint32_t param);
 
+/* The same, whatever their shapes are. */
+bool om_prog_pair_io(om_prog *p, uint32_t result, uint32_t param);
+
 /* Remove all input/output aliases; the old list is left unchanged. */
 void om_prog_clear_ties(om_prog *p);
 

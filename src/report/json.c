@@ -249,6 +249,30 @@ limits(const om_prog *p)
 	return all;
 }
 
+static json_t *
+states(const om_report *r, om_arena *mem)
+{
+	json_t *all = json_array();
+
+	for (uint32_t k = 0; k < r->nstate; k++) {
+		const om_report_state *t = &r->state[k];
+		json_array_append_new(all, json_pack("{s:o,s:o,s:o,s:o,s:o}", "input", om_json_text(mem, t->input->name),
+			"output", om_json_text(mem, t->output->name), "bytes", number(om_value_bytes(t->input)),
+			"copied_bytes", number(t->copied_bytes), "reason", t->reason ? om_json_text(mem, t->reason) : json_null()));
+	}
+	return all;
+}
+
+static void
+set_states(json_t *o, const om_report *r, om_arena *mem)
+{
+	if (r->nstate == 0)
+		return;
+	json_object_set_new(o, "state_bytes", number(r->state_bytes));
+	json_object_set_new(o, "state_copied_bytes", number(r->state_copied_bytes));
+	json_object_set_new(o, "states", states(r, mem));
+}
+
 static void
 set_sizes(json_t *o, const om_report *r)
 {
@@ -322,6 +346,7 @@ om_report_object(const om_report *r, om_arena *mem)
 		json_decref(fixed);
 	set_op_rules(o, r->prog, mem);
 	set_sizes(o, r);
+	set_states(o, r, mem);
 	json_object_set_new(o, "arenas", arenas(r->prog->plan, mem));
 	json_t *formulas = om_json_formulas(r, mem);
 	if (formulas)

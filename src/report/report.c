@@ -156,6 +156,11 @@ count_memory(om_report *r, const om_prog *p, om_arena *mem)
 	for (uint32_t k = 0; k < p->plan->nalias; k++)
 		if (p->plan->alias[k].kind == OM_ALIAS_IO)
 			r->io_alias_bytes += om_value_bytes(p->values[p->plan->alias[k].value]);
+	r->state = om_report_states(p, mem, &r->nstate);
+	for (uint32_t k = 0; k < r->nstate; k++) {
+		r->state_bytes += om_value_bytes(r->state[k].input);
+		r->state_copied_bytes += r->state[k].copied_bytes;
+	}
 }
 
 static void

@@ -91,6 +91,13 @@ typedef struct om_report_ours {
 	const char *status;      /* see om_plan_arena_status() */
 } om_report_ours;
 
+/* A state: an output that replaces an input in the next run. */
+typedef struct om_report_state {
+	const om_value *input, *output;
+	const char *reason;      /* why the output is not in the memory of the input: a clause; NULL: it is */
+	uint64_t copied_bytes;   /* of the previous contents, which a run writes again; 0 in the memory of the input */
+} om_report_state;
+
 typedef struct om_report om_report;
 struct om_report {
 	const om_prog *prog;     /* NULL: buffers of a table, which have only a picture */
@@ -99,6 +106,9 @@ struct om_report {
 	uint32_t ops, values;
 	uint64_t weights_bytes, io_bytes;   /* an output in the memory of an input counts once */
 	uint64_t io_alias_bytes; /* of such outputs */
+	om_report_state *state;  /* states that the program declares */
+	uint32_t nstate;
+	uint64_t state_bytes, state_copied_bytes; /* of their inputs; of these, copied by each run */
 	uint64_t arena_io_bytes; /* inputs and outputs in the arenas */
 	uint64_t total_bytes;    /* arenas, weights, inputs and outputs */
 	uint64_t scratch_bytes;  /* the largest scratch of an operator; in the arena */
@@ -144,6 +154,9 @@ struct om_report {
 	const om_report_ours *ours; /* of a plan by another planner: a plan that was made now; NULL: none */
 	unsigned width;          /* columns of the terminal; 0: unlimited */
 };
+
+/* The states that `p` declares, of which `*n` are stored, as p->plan has them; allocated from `mem`. */
+om_report_state *om_report_states(const om_prog *p, om_arena *mem, uint32_t *n);
 
 /* Requires p->plan.  The report and its parts are allocated from `mem`. */
 om_report *om_report_new(om_prog *p, const char *path, om_arena *mem);

@@ -217,6 +217,10 @@ sizes(const om_report *r, FILE *to, om_arena *mem)
 		line(to, "inputs and outputs", r->io_bytes, "outside the arena, owned by the caller");
 	if (r->io_alias_bytes)
 		line(to, "  in place", r->io_alias_bytes, "outputs that update their inputs in place");
+	if (r->nstate) {
+		line(to, "  states", r->state_bytes, "inputs that outputs replace in the next run");
+		line(to, "  copied per run", r->state_copied_bytes, "of states whose output is not in the memory of the input");
+	}
 	line(to, "total", r->total_bytes, r->prog->plan->nunplanned ? "all of these, without the values outside of the plan"
 		: "all of these");
 }
@@ -390,6 +394,22 @@ unplanned(const om_plan *plan, om_value *const *values, FILE *to, om_arena *mem)
 		fprintf(to, "  and %" PRIu32 " more, which --json lists\n", plan->nunplanned - SHOWN);
 }
 
+/* States that are copied, and why. */
+static void
+states(const om_report *r, FILE *to, om_arena *mem)
+{
+	const char *head = "\nstates that are copied in each run:\n";
+
+	for (uint32_t k = 0; k < r->nstate; k++) {
+		const om_report_state *t = &r->state[k];
+		if (!t->reason)
+			continue;
+		fprintf(to, "%s  %s to %s: %s\n", head, om_clean_text(mem, t->input->name), om_clean_text(mem, t->output->name),
+			t->reason);
+		head = "";
+	}
+}
+
 /* Where the plan comes from. */
 static void
 origin(const om_report *r, FILE *to, om_arena *mem)
@@ -425,6 +445,7 @@ om_report_text(const om_report *r, FILE *to)
 	peak(r, to, mem);
 	moving(r, to, mem);
 	phases(r, to, mem);
+	states(r, to, mem);
 	unplanned(p->plan, p->values, to, mem);
 	strategies(r, to);
 	origin(r, to, mem);
