@@ -1,7 +1,7 @@
 # The passes that are built in: the one list of them.  Adding a pass takes its file, its name here,
 # its page NAME.md and its tests in tests/ir/NAME.
 PASSES = \
-	passes/alias-io.c passes/annotate.c passes/backward.c passes/branches.c passes/convert-opset.c passes/cse.c passes/fold.c passes/fuse-attention.c passes/fuse-elementwise.c passes/fuse-epilogue.c passes/fuse-norm.c passes/fuse-qdq.c passes/fuse.c \
+	passes/alias-io.c passes/annotate.c passes/backward.c passes/branches.c passes/capacity.c passes/convert-opset.c passes/cse.c passes/fold.c passes/fuse-attention.c passes/fuse-elementwise.c passes/fuse-epilogue.c passes/fuse-norm.c passes/fuse-qdq.c passes/fuse.c \
 	passes/inline.c passes/inplace.c passes/liveness.c passes/loops.c passes/lower-layout.c passes/lower-rnn.c passes/pack.c passes/prune.c passes/rematerialize.c \
 	passes/schedule.c passes/shapes.c passes/tile.c passes/views.c
 

@@ -246,6 +246,9 @@ OM_API const void *om_fact_data(const om_prog *p, const char *name);
  * caller permits the result to overwrite that parameter. */
 typedef struct om_io_alias {
 	uint32_t result, param;  /* indices into the results and parameters of the graph */
+	int axis;                /* a cache with spare rows (pass `capacity`): parameter and result are one buffer, in which */
+	int64_t rows_before, rows_after; /* the first rows along this axis are in use, before and after the run; 0, 0: they
+	                            are not such buffers */
 } om_io_alias;
 
 /* A limit that a pass reached: what it gives may be worse, or proven less, than without it. */

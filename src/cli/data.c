@@ -12,6 +12,7 @@
 #include "base/saturate.h"
 #include "base/shape.h"
 #include "cli/archive.h"
+#include "cli/caches.h"
 #include "cli/data.h"
 #include "cli/npy.h"
 #include "ir/type.h"
@@ -239,7 +240,7 @@ om_data_put(om_tensor *t, uint64_t i, double x)
 }
 
 static om_status
-fill_input(om_cli *c, const om_value *v, struct fill *f, om_tensor *t)
+fill_input(om_cli *c, const om_value *v, const om_shape *of, struct fill *f, om_tensor *t)
 {
 	char shape[256];
 	uint64_t bytes;
@@ -247,10 +248,10 @@ fill_input(om_cli *c, const om_value *v, struct fill *f, om_tensor *t)
 	if (v->type.kind != OM_TENSOR)
 		return om_fail(c->session, OM_USAGE, "input %s is a %s, which cannot be filled; use --data or --input", v->name,
 			om_kind_text(v->type.kind));
-	if (!om_tensor_bytes(v->type.elem, &v->shape, &bytes))
+	if (!om_tensor_bytes(v->type.elem, of, &bytes))
 		return om_fail(c->session, OM_USAGE, "input %s: %s %s cannot be filled: its size is unknown",
-			v->name, om_dtype_text(v->type.elem), om_shape_text(&v->shape, shape, sizeof shape));
-	*t = (om_tensor){.type = v->type.elem, .shape = v->shape};
+			v->name, om_dtype_text(v->type.elem), om_shape_text(of, shape, sizeof shape));
+	*t = (om_tensor){.type = v->type.elem, .shape = *of};
 	if (posix_memalign(&t->data, 64, bytes ? bytes : 1) != 0) {
 		*t = (om_tensor){.type = OM_UNDEFINED};
 		return om_fail(c->session, OM_MEMORY, "input %s: cannot allocate its %llu bytes", v->name,
@@ -340,7 +341,8 @@ om_data_fill(om_cli *c, om_tensor *in, void **owned)
 		OM_TRY(read_fill(c, k, &f, &requested));
 		if (in[k].type != OM_UNDEFINED || !(requested || (all && !graph->param[k]->data)))
 			continue;
-		const om_status st = fill_input(c, graph->param[k], &f, &in[k]);
+		const om_shape shape = om_cli_input_shape(c->prog, k);
+		const om_status st = fill_input(c, graph->param[k], &shape, &f, &in[k]);
 		owned[k] = in[k].data;
 		OM_TRY(st);
 	}

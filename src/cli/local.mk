@@ -12,7 +12,7 @@ src/cli/commands.h: $(srcdir)/src/cli/local.mk
 
 bin_PROGRAMS += onnxmem
 onnxmem_SOURCES += $(COMMANDS) \
-	%D%/archive.c %D%/archive.h %D%/baseline.c %D%/bytes.h %D%/checkpoint.c %D%/checkpoint.h %D%/cli.h %D%/compare.c %D%/complete.c %D%/data.c \
+	%D%/archive.c %D%/archive.h %D%/baseline.c %D%/bytes.h %D%/caches.c %D%/caches.h %D%/checkpoint.c %D%/checkpoint.h %D%/cli.h %D%/compare.c %D%/complete.c %D%/data.c \
 	%D%/data.h %D%/dataset.c %D%/dataset.h %D%/evaluate.c %D%/evaluate.h %D%/export.c %D%/figures.c \
 	%D%/help.h %D%/help_topics.c %D%/main.c %D%/man.c %D%/model.c \
 	%D%/model_source.c %D%/model_source.h %D%/npy.c %D%/npy.h %D%/npz.c %D%/options.c \

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/output_file.h"
+#include "cli/caches.h"
 #include "cli/cli.h"
 #include "ir/enum_text.h"
 #include "onnxmem/plan.h"
@@ -220,8 +221,10 @@ bind_plan(om_cli *c, om_binding *b)
 		const om_value *v = planned->first->param[k];
 		if (v->is_const && v->data)
 			st = om_binding_value(c->session, b, v->name, v->data);
-		else if (v->type.kind == OM_TENSOR)
-			st = om_binding_shape(c->session, b, v->name, &v->shape);
+		else if (v->type.kind == OM_TENSOR) {
+			const om_shape shape = om_cli_input_shape(planned, k);
+			st = om_binding_shape(c->session, b, v->name, &shape);
+		}
 	}
 	om_prog_free(planned);
 	return st;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "cli/caches.h"
 #include "cli/data.h"
 #include "onnxmem/executor.h"
 #include "ir/steps.h"
@@ -71,6 +72,7 @@ prepare(om_cli *c, struct run *r)
 	const om_block *graph = c->prog->first;
 
 	OM_TRY(om_data_fill(c, r->in, r->owned));
+	om_cli_spread_caches(c, r->in, r->options.poison ? 0xff : 0);
 	const om_plan *plan = c->prog->has & OM_HAS_PLAN ? c->prog->plan : NULL;
 	r->options.precise |= plan && plan->precise;
 	OM_TRY(om_exec_new(c->session, c->prog, plan, &r->options, &r->exec));
@@ -93,6 +95,7 @@ run_all(om_cli *c, struct run *r)
 	}
 	for (uint32_t k = 0; k < c->prog->first->nresult; k++)
 		r->out[k] = om_exec_result(r->exec, k);
+	om_cli_gather_caches(c, r->out);
 	return OM_OK;
 }
 

@@ -21,6 +21,7 @@ enum { ENDING = 3 };  /* ".so" */
 
 /* The passes that rewrite a program for the executor, one a line, each with a comma after it, in their order. */
 #define LOWER_FOR_CPU \
+	"capacity," \
 	"fuse-qdq," \
 	"fuse:norm=fold," \
 	"fuse-norm," \

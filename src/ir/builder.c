@@ -46,7 +46,7 @@ om_prog_pair_io(om_prog *p, uint32_t result, uint32_t param)
 		if (p->io_alias[k].result == result || p->io_alias[k].param == param)
 			return false;
 	size_t n = p->nio_alias;
-	OM_PUSH(p->mem, p->io_alias, n, p->cap_io_alias, ((om_io_alias){result, param}));
+	OM_PUSH(p->mem, p->io_alias, n, p->cap_io_alias, ((om_io_alias){.result = result, .param = param}));
 	p->nio_alias = (uint32_t)n;
 	return true;
 }

@@ -11,6 +11,7 @@
 #include "base/sha256.h"
 #include "base/shape.h"
 #include "ir/enum_text.h"
+#include "ir/edit.h"
 #include "onnx/annotate.h"
 #include "onnx/lowered.h"
 #include "onnx/model.h"
@@ -140,11 +141,12 @@ om_shapes_text(const om_prog *p, om_arena *mem)
 		const om_value *v = p->first->param[k];
 		if (v->type.kind != OM_TENSOR || v->shape.rank == OM_RANK_UNKNOWN)
 			continue;
+		const om_shape shape = om_input_shape(p, k);
 		text = om_printf(mem, "%s%s%s:", text, *text ? ";" : "", v->name);
-		for (int d = 0; d < v->shape.rank; d++) {
+		for (int d = 0; d < shape.rank; d++) {
 			const char *comma = d ? "," : "";
-			text = v->shape.dim[d] < 0 ? om_printf(mem, "%s%s?", text, comma)
-				: om_printf(mem, "%s%s%" PRId64, text, comma, v->shape.dim[d]);
+			text = shape.dim[d] < 0 ? om_printf(mem, "%s%s?", text, comma)
+				: om_printf(mem, "%s%s%" PRId64, text, comma, shape.dim[d]);
 		}
 	}
 	return text;

@@ -14,6 +14,7 @@
 #include "ir/enum_text.h"
 #include "ir/query.h"
 #include "onnx/json_hold.h"
+#include "ir/edit.h"
 #include "onnx/annotate.h"
 #include "onnx/lowered.h"
 #include "onnx/model.h"
@@ -189,7 +190,8 @@ inputs(struct writer *w)
 		const om_value *v = g->param[k];
 		if (v->type.kind != OM_TENSOR || v->shape.rank == OM_RANK_UNKNOWN)
 			continue;
-		json_t *dims = dims_of(w, &v->shape);
+		const om_shape shape = om_input_shape(w->p, k);
+		json_t *dims = dims_of(w, &shape);
 		if (json_object_set(all, v->name, dims) != 0)
 			w->bad = v->name;
 	}

@@ -95,7 +95,8 @@ typedef struct om_report_ours {
 typedef struct om_report_state {
 	const om_value *input, *output;
 	const char *reason;      /* why the output is not in the memory of the input: a clause; NULL: it is */
-	uint64_t copied_bytes;   /* of the previous contents, which a run writes again; 0 in the memory of the input */
+	uint64_t copied_bytes;   /* of the previous contents, which a run writes again; in the memory of the input, of the rows
+	                            of a buffer that are copied for ops which read them one after the other */
 } om_report_state;
 
 typedef struct om_report om_report;

@@ -2,6 +2,8 @@
  * its input. */
 #include <config.h>
 
+#include <string.h>
+
 #include "report/report.h"
 #include "onnxmem/opdef.h"
 
@@ -103,14 +105,39 @@ is_tied(const om_plan *plan, const om_report_state *t)
 	return t->output == t->input;
 }
 
+static bool
+is_view(const om_plan *plan, const om_value *v)
+{
+	for (uint32_t k = 0; k < plan->nalias; k++)
+		if (plan->alias[k].value == v->id && plan->alias[k].kind == OM_ALIAS_VIEW)
+			return true;
+	return false;
+}
+
+/* Bytes of rows of a buffer that a run copies for ops that read them one after the other. */
+static uint64_t
+copied_rows(const om_prog *p, const om_value *buffer)
+{
+	uint64_t bytes = 0;
+
+	for (const om_use *u = buffer->first_use; u; u = u->next)
+		if (u->op && !u->op->is_folded && u->index == 0 && strcmp(u->op->type, "Slice") == 0
+		    && p->plan->place[u->op->out[0]->id].where != OM_UNUSED && !is_view(p->plan, u->op->out[0]))
+			bytes += om_value_bytes(u->op->out[0]);
+	return bytes;
+}
+
 static om_report_state
 state_of(const om_prog *p, const om_io_alias *a, om_arena *mem)
 {
 	om_report_state t = {.input = p->first->param[a->param], .output = p->first->result[a->result]};
 	const uint64_t in = om_value_bytes(t.input), out = om_value_bytes(t.output);
 
-	if (is_tied(p->plan, &t))
+	if (is_tied(p->plan, &t)) {
+		if (a->rows_after)
+			t.copied_bytes = copied_rows(p, t.input) + copied_rows(p, t.output);
 		return t;
+	}
 	t.copied_bytes = in < out ? in : out;
 	t.reason = reason_of(p, &t, mem);
 	return t;

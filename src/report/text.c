@@ -219,7 +219,7 @@ sizes(const om_report *r, FILE *to, om_arena *mem)
 		line(to, "  in place", r->io_alias_bytes, "outputs that update their inputs in place");
 	if (r->nstate) {
 		line(to, "  states", r->state_bytes, "inputs that outputs replace in the next run");
-		line(to, "  copied per run", r->state_copied_bytes, "of states whose output is not in the memory of the input");
+		line(to, "  copied per run", r->state_copied_bytes, "bytes of states that a run writes again");
 	}
 	line(to, "total", r->total_bytes, r->prog->plan->nunplanned ? "all of these, without the values outside of the plan"
 		: "all of these");
@@ -402,10 +402,11 @@ states(const om_report *r, FILE *to, om_arena *mem)
 
 	for (uint32_t k = 0; k < r->nstate; k++) {
 		const om_report_state *t = &r->state[k];
-		if (!t->reason)
+		if (!t->reason && !t->copied_bytes)
 			continue;
 		fprintf(to, "%s  %s to %s: %s\n", head, om_clean_text(mem, t->input->name), om_clean_text(mem, t->output->name),
-			t->reason);
+			t->reason ? t->reason : om_printf(mem, "%" PRIu64 " bytes of rows, for ops that read them one after the other",
+			t->copied_bytes));
 		head = "";
 	}
 }
