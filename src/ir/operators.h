@@ -18,6 +18,9 @@ struct om_operators {
 	/* The kernels, all for "cpu". */
 	const struct om_kernel_registry *(*kernels)(void);
 
+	/* Lists of kernels for devices (opdef/device_kernel.h), after them NULL: what is in later ones takes precedence. */
+	const struct om_device_kernel *const *device_kernels;
+
 	/* Convert the ops of ai.onnx to an opset that is new enough for gradients, unless they are newer. */
 	om_status (*convert)(om_session *s, om_prog *p);
 };

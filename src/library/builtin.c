@@ -24,6 +24,13 @@ static const om_opdef *const families[] = {
 #undef FAMILY
 };
 
+static const om_device_kernel *const device_families[] = {
+#define DEVICE_FAMILY(name) om_device_kernels_##name,
+	OM_DEVICE_FAMILIES(DEVICE_FAMILY)
+#undef DEVICE_FAMILY
+	NULL
+};
+
 static const om_kernel *const kernel_families[] = {
 #define FAMILY(name) om_kernels_##name,
 	OM_KERNEL_FAMILIES(FAMILY)
@@ -184,7 +191,7 @@ convert(om_session *s, om_prog *p)
 	return om_prog_convert_opset(s, p, OM_CONVERT_DEFAULT, NULL);
 }
 
-const struct om_operators om_builtin = {find, exists, kernels, convert};
+const struct om_operators om_builtin = {find, exists, kernels, device_families, convert};
 
 om_prog *
 om_prog_new(void)

@@ -4,6 +4,7 @@
 #define OM_FAMILY_H
 
 #include "onnxmem/kernel.h"
+#include "opdef/device_kernel.h"
 #include "onnxmem/opdef.h"
 #include "opdef/types.h"
 
@@ -151,6 +152,13 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(cpu_grouped) \
 	_(cpu_pool) \
 	_(cpu_qlayer)
+
+/* Families with kernels for devices, terminated in the same way: src/ops/device/NAME.c. */
+#define OM_DEVICE_FAMILIES(_)
+
+#define OM_DEVICE_KERNELS_DECLARE(name) extern const om_device_kernel om_device_kernels_##name[];
+OM_DEVICE_FAMILIES(OM_DEVICE_KERNELS_DECLARE)
+#undef OM_DEVICE_KERNELS_DECLARE
 
 #define OM_KERNELS_DECLARE(name) extern const om_kernel om_kernels_##name[];
 OM_KERNEL_FAMILIES(OM_KERNELS_DECLARE)

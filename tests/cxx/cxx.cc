@@ -4,6 +4,7 @@
 #include <onnxmem/autodiff.h>
 #include <onnxmem/binding.h>
 #include <onnxmem/builder.h>
+#include <onnxmem/device.h>
 #include <onnxmem/executor.h>
 #include <onnxmem/ir.h>
 #include <onnxmem/kernel.h>
