@@ -34,3 +34,25 @@ libk_avx512vnni_la_CFLAGS = $(libk_avx512_la_CFLAGS) -mavx512vnni
 libk_avx512vnni_la_CPPFLAGS = $(AM_CPPFLAGS) -DOM_ISA=avx512vnni -DOM_VL=16
 libkernels_la_LIBADD += libk_avx2.la libk_avx512.la libk_avx512vnni.la
 endif
+# Kernels of devices: texts for modules, in the library; and the same sources compiled as C, for the simulated device
+# and for tests.
+GPU_KERNELS = %D%/gpu/cast.omk %D%/gpu/compare.omk %D%/gpu/conv.omk %D%/gpu/integer.omk %D%/gpu/map.omk %D%/gpu/move.omk %D%/gpu/norm.omk \
+	%D%/gpu/pool.omk %D%/gpu/product.omk %D%/gpu/reduce.omk %D%/gpu/reduce_integer.omk %D%/gpu/softmax.omk
+GPU_DIALECTS = %D%/gpu/dialect_cuda.h %D%/gpu/dialect_opencl.h %D%/gpu/language.h
+GPU_EMBED = LC_ALL=C $(AWK) -v root=$(srcdir)/src -f $(srcdir)/src/kernels/gpu/embed.awk
+libkernels_la_SOURCES += %D%/gpu/source.c %D%/gpu/source.h
+nodist_libkernels_la_SOURCES = %D%/gpu/sources.c %D%/gpu/dialects.c
+noinst_LTLIBRARIES += libgpu_host.la
+libgpu_host_la_SOURCES = %D%/gpu/dialect_c.h %D%/gpu/fibers.c %D%/gpu/fibers.h %D%/gpu/host.c %D%/gpu/host.h
+nodist_libgpu_host_la_SOURCES = %D%/gpu/host_kernels.c
+# What the sources include; the compiler's own list has it, but only after the first time.
+%D%/gpu/host_kernels.lo: $(GPU_KERNELS) %D%/gpu/language.h %D%/gpu/maps.def
+%D%/gpu/sources.c: $(GPU_KERNELS) %D%/gpu/embed.awk %D%/gpu/maps.def %D%/cpu/elementwise.def
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
+		$(GPU_EMBED) -v what=texts -v table=om_gpu_sources $(GPU_KERNELS:%=$(srcdir)/%) >$@-t && mv $@-t $@
+%D%/gpu/dialects.c: $(GPU_DIALECTS) %D%/gpu/embed.awk
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(GPU_EMBED) -v what=texts -v table=om_gpu_dialects $(GPU_DIALECTS:%=$(srcdir)/%) >$@-t && mv $@-t $@
+%D%/gpu/host_kernels.c: $(GPU_KERNELS) %D%/gpu/embed.awk
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(GPU_EMBED) -v what=kernels $(GPU_KERNELS:%=$(srcdir)/%) >$@-t && mv $@-t $@
+CLEANFILES += %D%/gpu/dialects.c %D%/gpu/host_kernels.c %D%/gpu/sources.c
+EXTRA_DIST += $(GPU_KERNELS) $(GPU_DIALECTS) %D%/gpu/embed.awk %D%/gpu/maps.def

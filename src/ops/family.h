@@ -154,7 +154,8 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(cpu_qlayer)
 
 /* Families with kernels for devices, terminated in the same way: src/ops/device/NAME.c. */
-#define OM_DEVICE_FAMILIES(_)
+#define OM_DEVICE_FAMILIES(_)                                                  \
+	_(device_elementwise)
 
 #define OM_DEVICE_KERNELS_DECLARE(name) extern const om_device_kernel om_device_kernels_##name[];
 OM_DEVICE_FAMILIES(OM_DEVICE_KERNELS_DECLARE)
