@@ -155,7 +155,11 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 
 /* Families with kernels for devices, terminated in the same way: src/ops/device/NAME.c. */
 #define OM_DEVICE_FAMILIES(_)                                                  \
-	_(device_elementwise)
+	_(device_elementwise) \
+	_(device_move) \
+	_(device_product) \
+	_(device_reduce) \
+	_(device_window)
 
 #define OM_DEVICE_KERNELS_DECLARE(name) extern const om_device_kernel om_device_kernels_##name[];
 OM_DEVICE_FAMILIES(OM_DEVICE_KERNELS_DECLARE)

@@ -5,6 +5,7 @@
 
 #include "base/arena_internal.h"
 #include "base/shape.h"
+#include "base/strided_copy.h"
 #include "ops/device/launches.h"
 
 const char *
@@ -119,17 +120,6 @@ om_launch_walk_of(om_launch_walk *w, int rank, const int64_t *dim, int operands,
 	return true;
 }
 
-void
-om_dense_steps(const om_shape *s, int64_t step[OM_MAX_RANK])
-{
-	int64_t one = 1;
-
-	for (int d = s->rank - 1; d >= 0; d--) {
-		step[d] = one;
-		one *= s->dim[d];
-	}
-}
-
 bool
 om_launch_broadcast(om_launch_walk *w, const om_shape *out, int operands, const om_shape *const *shape)
 {
@@ -140,7 +130,7 @@ om_launch_broadcast(om_launch_walk *w, const om_shape *out, int operands, const 
 		int64_t dense[OM_MAX_RANK];
 		if (lead < 0)
 			return false;
-		om_dense_steps(shape[i], dense);
+		om_strides(shape[i], dense);
 		for (int d = 0; d < shape[i]->rank; d++)
 			if (shape[i]->dim[d] != 1)
 				step[i][lead + d] = dense[d];
@@ -160,6 +150,21 @@ om_launch_walk_steps(om_launch *l, const om_launch_walk *w, int operand)
 {
 	for (int d = 0; d < OM_LAUNCH_DIMS; d++)
 		om_launch_i64(l, w->step[operand][d]);
+}
+
+void
+om_launch_copy(om_launch_list *to, const char *moved_type, const om_launch_walk *w, om_launch_end from, om_launch_end dest)
+{
+	om_launch *l = om_launch_typed(to, "move", "copy", moved_type, w->n);
+
+	om_launch_part(l, OM_ARG_IN, from.operand, from.index, 0, 0);
+	om_launch_part(l, OM_ARG_OUT, dest.operand, dest.index, 0, 0);
+	om_launch_i64(l, w->n);
+	om_launch_i64(l, from.at);
+	om_launch_i64(l, dest.at);
+	om_launch_walk_dims(l, w);
+	om_launch_walk_steps(l, w, 0);
+	om_launch_walk_steps(l, w, 1);
 }
 
 bool

@@ -44,8 +44,15 @@ bool om_launch_walk_of(om_launch_walk *w, int rank, const int64_t *dim, int oper
 /* The walk over `out`, to which operands of these shapes are broadcast. */
 bool om_launch_broadcast(om_launch_walk *w, const om_shape *out, int operands, const om_shape *const *shape);
 
-/* Steps of a dense tensor. */
-void om_dense_steps(const om_shape *s, int64_t step[OM_MAX_RANK]);
+/* A walk over elements of an operand in memory, and of one that they are copied to. */
+typedef struct om_launch_end {
+	om_operand operand;
+	uint32_t index;
+	int64_t at;              /* element where the walk starts */
+} om_launch_end;
+
+/* Append the copy of the elements of a walk: operand 0 is the source. */
+void om_launch_copy(om_launch_list *to, const char *moved_type, const om_launch_walk *w, om_launch_end from, om_launch_end dest);
 
 /* Append the dims of a walk, or the steps of an operand. */
 void om_launch_walk_dims(om_launch *l, const om_launch_walk *w);

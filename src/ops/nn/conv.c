@@ -311,8 +311,8 @@ transpose_infer(om_op_context *c)
 	return check_bias(c, out->dim[1]);
 }
 
-static struct om_conv
-transpose_of(const om_op_context *c)
+struct om_conv
+om_conv_transpose_of(const om_op_context *c)
 {
 	const om_shape *x = &c->in[0].shape, *w = &c->in[1].shape;
 	struct om_conv v = {.batch = x->dim[0], .cin = x->dim[1], .group = om_attr_int(c->op, "group")};
@@ -331,7 +331,7 @@ transpose_prepare(om_op_context *c, void **state)
 {
 	struct prepared *s = *state;
 
-	s->v = transpose_of(c);
+	s->v = om_conv_transpose_of(c);
 	s->room = om_conv_transpose_workspace(&s->v);
 	return check_type(c);
 }
@@ -364,7 +364,7 @@ transpose_cpu(om_op_context *c)
 static void
 transpose_cost(const om_op_context *c, om_cost *cost)
 {
-	const struct om_conv v = transpose_of(c);
+	const struct om_conv v = om_conv_transpose_of(c);
 
 	cost->flops = 2.0 * (double)om_shape_count(&c->in[0].shape) * (double)v.kout
 		* (double)om_window_volume(v.w.kernel);

@@ -20,6 +20,9 @@ om_status om_conv_infer(om_op_context *c, uint32_t x, uint32_t w);
 /* At run time, after om_conv_infer(): all sizes are known. */
 struct om_conv om_conv_of(const om_op_context *c, uint32_t x, uint32_t w);
 
+/* The same for ConvTranspose: input 0 and weights 1. */
+struct om_conv om_conv_transpose_of(const om_op_context *c);
+
 /* 8-bit integers: the sums of (x - x_zero) * (w - w_zero). */
 struct om_byte_images {
 	const om_tensor *x, *w;
