@@ -2,7 +2,7 @@
 check_PROGRAMS += tests/ops/device_rows tests/ops/grads tests/ops/hostile tests/ops/slices tests/ops/types tests/ops/walk
 TESTS += tests/ops/device_rows tests/ops/grads tests/ops/hostile tests/ops/slices tests/ops/types tests/ops/walk
 OPERATOR_CASES = %D%/recipes.c %D%/texts.c %D%/texts.def %D%/trial.c %D%/walk.h
-tests_ops_device_rows_SOURCES = %D%/device_rows.c $(OPERATOR_CASES)
+tests_ops_device_rows_SOURCES = %D%/device_cases.def %D%/device_rows.c $(OPERATOR_CASES)
 tests_ops_device_rows_LDADD = libgpu_host.la $(LDADD)
 tests_ops_grads_SOURCES = %D%/grads.c $(OPERATOR_CASES)
 tests_ops_hostile_SOURCES = %D%/hostile.c $(OPERATOR_CASES)

@@ -142,5 +142,3 @@ om_at6(i64 i, i64 d1, i64 d2, i64 d3, i64 d4, i64 d5, i64 s0, i64 s1, i64 s2, i6
 	}
 OM_BLOCK_COMBINE(om_block_sum, f32, a + b)
 OM_BLOCK_COMBINE(om_block_max, f32, a > b || a != a ? a : b)
-OM_BLOCK_COMBINE(om_block_min, f32, a < b || a != a ? a : b)
-OM_BLOCK_COMBINE(om_block_product, f32, a * b)

@@ -8,6 +8,9 @@
 #include "base/strided_copy.h"
 #include "ops/device/launches.h"
 
+/* More than any device runs at once; a block has several rows then. */
+enum { MOST_ROW_BLOCKS = 1024 };
+
 const char *
 om_kernel_type(om_dtype t)
 {
@@ -65,7 +68,7 @@ om_launch_cast(om_launch_list *to, const char *x, const char *y, int64_t threads
 om_launch *
 om_launch_rows(om_launch_list *to, const char *unit, const char *kernel, const char *type, int64_t rows)
 {
-	const uint32_t blocks = rows > 65535 ? 65535 : (uint32_t)rows;
+	const uint32_t blocks = rows > MOST_ROW_BLOCKS ? MOST_ROW_BLOCKS : (uint32_t)rows;
 
 	return om_launch_typed_grid(to, unit, kernel, type, (om_grid){.blocks = {blocks, 1, 1}, .threads = 256});
 }
