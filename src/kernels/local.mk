@@ -56,3 +56,13 @@ nodist_libgpu_host_la_SOURCES = %D%/gpu/host_kernels.c
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(GPU_EMBED) -v what=kernels $(GPU_KERNELS:%=$(srcdir)/%) >$@-t && mv $@-t $@
 CLEANFILES += %D%/gpu/dialects.c %D%/gpu/host_kernels.c %D%/gpu/sources.c
 EXTRA_DIST += $(GPU_KERNELS) $(GPU_DIALECTS) %D%/gpu/embed.awk %D%/gpu/maps.def
+
+# The simulated device: a library for tests, and the module of `--device sim`.
+noinst_LTLIBRARIES += libsim.la
+libsim_la_SOURCES = %D%/sim/sim.c %D%/sim/sim.h %D%/sim/sim_clocks.c %D%/sim/sim_memory.c \
+	%D%/sim/sim_run.c %D%/sim/sim_streams.c
+libsim_la_LIBADD = libgpu_host.la
+pkglib_LTLIBRARIES += onnxmem-sim.la
+onnxmem_sim_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -no-undefined
+onnxmem_sim_la_LIBADD = libsim.la -lm
+onnxmem_sim_la_SOURCES = %D%/sim/sim_module.c

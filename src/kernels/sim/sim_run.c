@@ -1,0 +1,121 @@
+/* Runs one command of the simulated device. */
+#include <config.h>
+
+#include <signal.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "kernels/sim/sim.h"
+
+enum { SIM_PARAMETERS = 128 };
+
+/* The device whose command runs in this thread: a handler of signals has no other way to know. */
+static _Thread_local om_device *volatile running;
+
+static void
+on_fault(int sig, siginfo_t *i, void *context)
+{
+	om_device *d = running;
+
+	(void)context;
+	if (!d) {
+		signal(sig, SIG_DFL);
+		return;
+	}
+	om_sim_explain(d, i->si_addr);
+	siglongjmp(d->fault, 1);
+}
+
+/* The address of byte `at` of memory `m`. */
+static void *
+address(om_device *d, om_mem handle, uint64_t at)
+{
+	const struct memory *m = om_sim_memory(d, handle);
+
+	return m ? m->at + m->skew + at : NULL;
+}
+
+static om_device_status
+run_kernel(om_device *d, const struct command *c)
+{
+	om_sim_parameter p[SIM_PARAMETERS];
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < c->nargs; k++) {
+		const om_arg *a = &c->args[k];
+		if (a->kind != OM_ARG_VALUE) {
+			p[n++].base = address(d, a->mem, 0);
+			p[n++].at = a->at;
+		} else if (a->type == OM_ARG_F32)
+			p[n++].f = a->value.f;
+		else
+			p[n++].i = a->value.i;
+	}
+	const char *wrong = om_fibers_run(d->fibers, c->kernel->body, p, c->grid.blocks, c->grid.threads,
+		c->kernel->has_barriers, om_rng(&d->rng));
+	return wrong ? om_sim_fail(d, OM_DEVICE_LOST, "command %u, kernel %s: %s", c->tag, c->kernel->name, wrong) : OM_DEVICE_OK;
+}
+
+static om_device_status
+run_call(om_device *d, const struct command *c)
+{
+	om_device_call call = {.device = d, .args = c->args, .nargs = c->nargs, .pointer = address, .user = c->user};
+	const om_device_status st = c->function(&call);
+
+	return st == OM_DEVICE_OK ? st : om_sim_fail(d, st, "command %u: the library that it calls failed", c->tag);
+}
+
+static om_device_status
+run_command(om_device *d, const struct command *c)
+{
+	const om_arg *a = c->args;
+
+	switch (c->what) {
+	case UPLOAD: memcpy(address(d, a->mem, a->at), c->host, a->bytes); break;
+	case DOWNLOAD: memcpy(c->host, address(d, a->mem, a->at), a->bytes); break;
+	case COPY: memcpy(address(d, a[0].mem, a[0].at), address(d, a[1].mem, a[1].at), a[0].bytes); break;
+	case FILL: memset(address(d, a->mem, a->at), c->byte, a->bytes); break;
+	case LAUNCH: return run_kernel(d, c);
+	case CALL: return run_call(d, c);
+	case RECORD: case WAIT: break;
+	}
+	return OM_DEVICE_OK;
+}
+
+static om_device_status
+run_caught(om_device *d, const struct command *c)
+{
+	const struct sigaction mine = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
+	struct sigaction segv, bus;
+	om_device_status st = OM_DEVICE_LOST;
+
+	sigaction(SIGSEGV, &mine, &segv);
+	sigaction(SIGBUS, &mine, &bus);
+	running = d;
+	if (sigsetjmp(d->fault, 1) == 0)
+		st = run_command(d, c);
+	running = NULL;
+	sigaction(SIGSEGV, &segv, NULL);
+	sigaction(SIGBUS, &bus, NULL);
+	return st;
+}
+
+/* Before: all handles must be valid.  After: memory that was used moves. */
+om_device_status
+om_sim_run(om_device *d, struct command *c)
+{
+	for (uint32_t k = 0; k < c->nargs; k++)
+		if (c->args[k].kind != OM_ARG_VALUE && c->args[k].mem && !om_sim_memory(d, c->args[k].mem))
+			return om_sim_fail(d, OM_DEVICE_ARGUMENT, "command %u runs after memory %u was freed", c->tag,
+				(uint32_t)c->args[k].mem);
+	d->running = c->tag;
+	om_device_status st = run_caught(d, c);
+	for (uint32_t k = 0; k < c->nargs; k++) {
+		struct memory *m = c->args[k].kind == OM_ARG_VALUE ? NULL : om_sim_memory(d, c->args[k].mem);
+		if (m)
+			m->queued--;
+		if (m && st == OM_DEVICE_OK)
+			st = om_sim_move(d, m);
+	}
+	return st;
+}
