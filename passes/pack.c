@@ -61,6 +61,7 @@ pack(om_run *r, om_prog *p, om_buffers *b, const om_interference_list *c)
 	OM_TRY(om_option_number(r, "search-nodes", &problem.nodes));
 	for (uint32_t k = 0; k < b->n; k++)
 		b->buf[k].fixed_pool = problem.npool > 1 ? OM_POOL_ANY : 0;
+	OM_TRY(om_buffers_on_devices(r->session, p, b, r->request, r->scratch));
 	OM_TRY(om_buffers_pin(r->session, p, b, r->request, r->scratch));
 	if (problem.npool > 1)
 		om_buffers_count_accesses(p, b);

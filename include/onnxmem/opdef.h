@@ -83,6 +83,9 @@ enum {
 /* How an operator uses its bodies. */
 typedef enum om_control { OM_PLAIN, OM_IF, OM_LOOP, OM_SCAN, OM_SEQUENCE_MAP } om_control;
 
+/* Between the memory of the processor and that of a device (om_op.device). */
+typedef enum om_copies { OM_COPIES_NOTHING, OM_COPIES_TO_DEVICE, OM_COPIES_TO_HOST } om_copies;
+
 /* Declaration of an attribute. */
 typedef struct om_attr_spec {
 	const char *name;         /* NULL ends the list */
@@ -124,6 +127,7 @@ struct om_opdef {
 	uint8_t min_out, max_out; /* OM_VARIADIC: any number */
 	unsigned flags;           /* OM_POINTWISE etc. */
 	om_control control;       /* how its bodies are executed */
+	om_copies copies;         /* what the operator does instead of computing */
 	const om_attr_spec *attrs;   /* NULL: none */
 
 	/* Set the type and shape of every output, as far as they are known, from types and shapes of the

@@ -19,6 +19,10 @@ uint64_t om_op_iterations(const om_op *op);
  * or value, if the value is in no buffer, or if values of one buffer are pinned to two arenas. */
 om_status om_buffers_pin(om_session *s, const om_prog *p, const om_buffers *b, const om_plan_request *r, om_arena *mem);
 
+/* The same for the arenas of devices, if the program or the request has any: every value is in the arena of the device that
+ * computes it.  OM_USAGE if there is none, or two. */
+om_status om_buffers_on_devices(om_session *s, const om_prog *p, const om_buffers *b, const om_plan_request *r, om_arena *mem);
+
 /* The pairs of buffers that interfere in some order.  See partial_order_interference.c for the cost; OM_MEMORY if that is too high. All parts
  * are allocated from `mem`. */
 om_status om_buffers_interference(om_session *s, const om_prog *p, const om_buffers *b, om_arena *mem,

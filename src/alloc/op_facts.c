@@ -47,7 +47,7 @@ find_inplace(struct facts *w, const om_op *op, om_op_fact *to)
 		uint64_t made, needed;
 		if (!op->out[out] || !op->in[in] || !om_tensor_bytes(a->type, &a->shape, &made)
 		    || !om_tensor_bytes(b->type, &b->shape, &needed) || made != needed
-		    || !op->opdef->inplace(&w->call, out, in))
+		    || !om_op_context_inplace(&w->call, out, in))
 			continue;
 		if (!to->inplace)
 			to->inplace = OM_NEWN(w->mem, uint64_t, n / 64 + 1);
@@ -88,9 +88,7 @@ find_op(struct facts *w, const om_op *op, om_op_fact *to)
 	if ((row->subbuffer || row->view) && op->nout && op->out[0])
 		find_subbuffers(w, op, to);
 	w->call.sizes_only = true;
-	om_op_context_workers(&w->call, w->f->request->threads, w->f->request->precise);
-	if (om_kernel_bind(&w->call, NULL) == OM_OK)
-		to->workspace = om_kernel_workspace(&w->call);
+	to->workspace = om_op_context_scratch(&w->call, w->f->request->threads, w->f->request->precise);
 }
 
 /* ---- Values. ---- */

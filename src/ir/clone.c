@@ -122,6 +122,7 @@ om_op_clone(om_clone *c, const om_op *op, om_block *b, om_op *before, om_op **ou
 	copy->call = op->call;
 	copy->overload = om_strdup(c->p->mem, op->overload);
 	copy->phase = op->phase;
+	copy->device = op->device ? om_strdup(c->p->mem, op->device) : NULL;
 	copy->rematerialized_from = op->rematerialized_from ? om_strdup(c->p->mem, op->rematerialized_from) : NULL;
 	if (*op->name)
 		copy->name = om_printf(c->p->mem, "%s%s", c->prefix, op->name);

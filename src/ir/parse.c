@@ -337,6 +337,8 @@ read_op(struct om_reader *r, om_block *b, struct scope *s, const struct outputs 
 		OM_TRY(read_attr(r, op, s, &a));
 		om_op_add_attr(r->p, op, &a);
 	}
+	if (om_text_eat(r, "on"))
+		OM_TRY(om_text_word(r, "_.", &op->device));
 	return om_text_eat(r, "as") ? om_text_word(r, "", &op->name) : OM_OK;
 }
 

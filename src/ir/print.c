@@ -433,6 +433,10 @@ op_line(struct printer *w, const om_op *op)
 	}
 	fputc(')', w->to);
 	attributes(w, op->attr, op->nattr);
+	if (op->device) {
+		fputs(" on ", w->to);
+		word(w->to, op->device, "_.");
+	}
 	if (*op->name) {
 		fputs(" as ", w->to);
 		quoted(w->to, op->name, strlen(op->name));

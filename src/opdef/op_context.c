@@ -18,6 +18,7 @@
 #include "opdef/op_context.h"
 #include "base/convert_elements.h"
 #include "opdef/columns.h"
+#include "opdef/device_kernel.h"
 #include "opdef/op_rule.h"
 
 static om_tensor
@@ -537,6 +538,25 @@ om_op_look_view(om_op_look *l, const om_op *op, uint32_t out, om_view_of *v)
 	return op->opdef && op->opdef->view && op->out[out] && look_at(l, op) && op->opdef->view(&l->c, out, v);
 }
 
+const char *
+om_value_device(const om_value *v)
+{
+	const om_op *op = v->def;
+
+	return op && !(op->opdef && op->opdef->copies == OM_COPIES_TO_HOST) ? op->device : NULL;
+}
+
+bool
+om_op_context_inplace(const om_op_context *c, uint32_t out, uint32_t in)
+{
+	if (!c->op->opdef->inplace || !c->op->opdef->inplace(c, out, in))
+		return false;
+	if (!c->op->device)
+		return true;
+	const om_device_kernel *k = om_device_kernel_find(c);
+	return k && k->inplace && !om_is_host_input(k, in) && k->inplace(c, out, in);
+}
+
 bool
 om_op_look_inplace(om_op_look *l, const om_op *op, uint32_t out, uint32_t in)
 {
@@ -545,7 +565,7 @@ om_op_look_inplace(om_op_look *l, const om_op *op, uint32_t out, uint32_t in)
 	return op->opdef && op->opdef->inplace && op->out[out] && op->in[in] && look_at(l, op)
 	    && om_tensor_bytes(l->c.out[out].type, &l->c.out[out].shape, &a)
 	    && om_tensor_bytes(l->c.in[in].type, &l->c.in[in].shape, &b)
-	    && a == b && op->opdef->inplace(&l->c, out, in);
+	    && a == b && om_op_context_inplace(&l->c, out, in);
 }
 
 /* Is the first output all of input `in`, byte for byte? */
@@ -565,6 +585,8 @@ om_op_context_subbuffer(const om_op_context *c, uint32_t in, uint64_t *offset)
 {
 	const om_opdef *row = c->op->opdef;
 
+	if (c->op->device)  /* kernels of devices write all of their output */
+		return false;
 	if (row->subbuffer && row->subbuffer(c, in, offset))
 		return true;
 	*offset = 0;
@@ -633,6 +655,17 @@ om_op_max_shape(const om_op *op, uint32_t out, om_shape *most)
 }
 
 uint64_t
+om_op_context_scratch(om_op_context *c, uint32_t threads, bool precise)
+{
+	const om_device_kernel *k = c->op->device ? om_device_kernel_find(c) : NULL;
+
+	if (c->op->device)
+		return k && k->scratch ? k->scratch(c) : 0;
+	om_op_context_workers(c, threads, precise);
+	return om_kernel_bind(c, NULL) == OM_OK ? om_kernel_workspace(c) : 0;
+}
+
+uint64_t
 om_op_scratch(const om_op *op, uint32_t threads, bool precise)
 {
 	om_op_look l = {0};
@@ -640,11 +673,8 @@ om_op_scratch(const om_op *op, uint32_t threads, bool precise)
 
 	if (!op->opdef || op->opdef->control != OM_PLAIN)
 		return 0;
-	if (look_at(&l, op)) {
-		om_op_context_workers(&l.c, threads, precise);
-		if (om_kernel_bind(&l.c, NULL) == OM_OK)
-			bytes = om_kernel_workspace(&l.c);
-	}
+	if (look_at(&l, op))
+		bytes = om_op_context_scratch(&l.c, threads, precise);
 	om_op_look_end(&l);
 	return bytes;
 }

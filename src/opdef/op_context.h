@@ -24,6 +24,16 @@ bool om_op_query(om_op_context *c, om_arena *mem, const om_op *op);
  * the input, by the column `view`?  Of a context that om_op_query() returned true for. */
 bool om_op_context_subbuffer(const om_op_context *c, uint32_t in, uint64_t *offset);
 
+/* The column `inplace`, for the kernel that computes the op where it runs.  Of such a context; both have the same number of
+ * bytes. */
+bool om_op_context_inplace(const om_op_context *c, uint32_t out, uint32_t in);
+
+/* The bytes of scratch of the kernel that computes the op where it runs, by `threads` threads.  Of such a context. */
+uint64_t om_op_context_scratch(om_op_context *c, uint32_t threads, bool precise);
+
+/* The device whose memory a value is in; NULL: it is in that of the processor, or is a constant or a parameter. */
+const char *om_value_device(const om_value *v);
+
 /* How a kernel is selected and prepared: by how many of `threads` the op is computed, which is by one for an op so
  * small that to wake others takes longer; and whether `is_fast` kernels are left out.  Before om_kernel_bind(), of
  * a context with known shapes. */

@@ -72,6 +72,7 @@
 	_(cpu_pool)           /* org.onnxmem.cpu: pooling */                         \
 	_(cpu_qlayer)         /* org.onnxmem.cpu: quantized convolutions, products */ \
 	_(cpu_chain)          /* org.onnxmem.cpu: elementwise functions */           \
+	_(device_copies)      /* org.onnxmem: copies to and from devices */                 \
 	_(control)            /* If, Loop, Scan */
 
 #define OM_FAMILY_DECLARE(name) extern const om_opdef om_ops_##name[];

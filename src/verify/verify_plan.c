@@ -24,6 +24,7 @@
 #include "base/guard.h"
 #include "ir/query.h"
 #include "verify/simulator.h"
+#include "verify/verify_devices.h"
 #include "verify/verify_plan.h"
 
 /* ---- Static checks of the plan. ---- */
@@ -299,6 +300,7 @@ check_plan(struct sim *c)
 		OM_TRY(locate(c, c->p->values[k]));
 	for (uint32_t k = 0; k < plan->nalias; k++)
 		OM_TRY(check_alias(c, &plan->alias[k]));
+	OM_TRY(om_sim_check_devices(c));
 	return om_sim_check_views(c);
 }
 
