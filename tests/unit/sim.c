@@ -12,25 +12,24 @@
 
 enum { N = 64, BYTES = N * sizeof(float) };
 
-static const float *
-floats(const om_sim_parameter *p, int k)
+static float *
+floats(const om_gpu_value *p)
 {
-	return (const float *)((const char *)p[2 * k].base + p[2 * k + 1].at);
+	return (float *)(void *)(p->base + p->offset);
 }
 
 /* z = x + y: a thread for each element. */
 static void
-add_body(const void *parameters)
+add_body(const void *values)
 {
-	const om_sim_parameter *p = parameters;
+	const om_gpu_value *p = values;
 	const int64_t k = om_fiber_here()->block[0] * om_fiber_here()->threads + om_fiber_here()->thread;
-	float *z = (float *)floats(p, 2);
 
-	if (k < p[6].i)
-		z[k] = floats(p, 0)[k] + floats(p, 1)[k];
+	if (k < p[3].i)
+		floats(&p[2])[k] = floats(&p[0])[k] + floats(&p[1])[k];
 }
 
-static const om_sim_kernel kernels[] = {{"add", false, add_body}, {0}};
+static const om_gpu_kernel kernels[] = {{"add", "mmml", add_body, false}, {0}};
 
 typedef struct {
 	const om_device_ops *o;

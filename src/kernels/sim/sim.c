@@ -61,7 +61,7 @@ set_options(om_device *d, const char *options)
 }
 
 om_device_status
-om_sim_open(om_device **out, const char *options, const om_sim_kernel *kernels)
+om_sim_open(om_device **out, const char *options, const om_gpu_kernel *kernels)
 {
 	om_device *d = *out = calloc(1, sizeof *d);
 
@@ -78,9 +78,7 @@ om_sim_open(om_device **out, const char *options, const om_sim_kernel *kernels)
 static om_device_status
 open_module(om_device **out, const char *options)
 {
-	static const om_sim_kernel none[] = {{0}};
-
-	return om_sim_open(out, options, none);
+	return om_sim_open(out, options, om_gpu_kernels);
 }
 
 static void
@@ -114,7 +112,7 @@ info(om_device *d, om_device_info *to)
 static om_device_status
 build_one(om_device *d, const char *name, om_device_code **out)
 {
-	const om_sim_kernel *k = d->kernels;
+	const om_gpu_kernel *k = d->kernels;
 
 	while (k->name && strcmp(k->name, name) != 0)
 		k++;

@@ -22,25 +22,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "kernels/gpu/fibers.h"
+#include "kernels/gpu/host.h"
 #include "onnxmem/device.h"
 
-enum { SIM_STREAMS = 16, SIM_ALIGN = 256, SIM_PAGE = 4096, SIM_GRAVES = 4096 };
-
-/* A parameter of a kernel: of memory there are two. */
-typedef union om_sim_parameter {
-	void *base;
-	uint64_t at;
-	int64_t i;
-	float f;
-} om_sim_parameter;
-
-/* A kernel in C. */
-typedef struct om_sim_kernel {
-	const char *name;        /* NULL ends a list */
-	bool has_barriers;
-	void (*body)(const void *parameters);   /* om_sim_parameter[]; run once for each thread */
-} om_sim_kernel;
+enum { SIM_STREAMS = 16, SIM_ALIGN = 256, SIM_PAGE = 4096, SIM_GRAVES = 4096, SIM_ARGS = 64 };
 
 /* A range that a command uses. */
 struct access {
@@ -83,7 +68,7 @@ struct command {
 	uint32_t nargs;
 	char *host;              /* of an upload or download */
 	uint8_t byte;            /* of a fill */
-	const om_sim_kernel *kernel;
+	const om_gpu_kernel *kernel;
 	om_grid grid;
 	om_device_function *function;
 	void *user;
@@ -109,11 +94,11 @@ struct om_stream {
 };
 
 struct om_device_code {
-	const om_sim_kernel *kernel;
+	const om_gpu_kernel *kernel;
 };
 
 struct om_device {
-	const om_sim_kernel *kernels;
+	const om_gpu_kernel *kernels;
 	om_fibers *fibers;
 	struct memory *memory;
 	uint32_t nmemory;
@@ -178,7 +163,7 @@ om_device_status om_sim_sync(om_stream *s);
 /* ---- sim.c ---- */
 
 /* As om_device_ops.open, with kernels; `options` may be NULL. */
-om_device_status om_sim_open(om_device **out, const char *options, const om_sim_kernel *kernels);
+om_device_status om_sim_open(om_device **out, const char *options, const om_gpu_kernel *kernels);
 
 /* The functions of the module, for tests that are linked with it. */
 const om_device_ops *om_sim_ops(void);

@@ -7,8 +7,6 @@
 #include "base/rng.h"
 #include "kernels/sim/sim.h"
 
-enum { SIM_PARAMETERS = 128 };
-
 /* The device whose command runs in this thread: a handler of signals has no other way to know. */
 static _Thread_local om_device *volatile running;
 
@@ -38,21 +36,19 @@ address(om_device *d, om_mem handle, uint64_t at)
 static om_device_status
 run_kernel(om_device *d, const struct command *c)
 {
-	om_sim_parameter p[SIM_PARAMETERS];
-	uint32_t n = 0;
+	om_gpu_value p[SIM_ARGS];
 
 	for (uint32_t k = 0; k < c->nargs; k++) {
 		const om_arg *a = &c->args[k];
-		if (a->kind != OM_ARG_VALUE) {
-			p[n++].base = address(d, a->mem, 0);
-			p[n++].at = a->at;
-		} else if (a->type == OM_ARG_F32)
-			p[n++].f = a->value.f;
+		p[k] = (om_gpu_value){0};
+		if (a->kind != OM_ARG_VALUE)
+			p[k] = (om_gpu_value){.base = address(d, a->mem, 0), .offset = a->at};
+		else if (a->type == OM_ARG_F32)
+			p[k].f = a->value.f;
 		else
-			p[n++].i = a->value.i;
+			p[k].i = a->value.i;
 	}
-	const char *wrong = om_fibers_run(d->fibers, c->kernel->body, p, c->grid.blocks, c->grid.threads,
-		c->kernel->has_barriers, om_rng(&d->rng));
+	const char *wrong = om_gpu_kernel_run(d->fibers, c->kernel, p, c->grid.blocks, c->grid.threads, om_rng(&d->rng));
 	return wrong ? om_sim_fail(d, OM_DEVICE_LOST, "command %u, kernel %s: %s", c->tag, c->kernel->name, wrong) : OM_DEVICE_OK;
 }
 

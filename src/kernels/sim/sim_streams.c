@@ -244,13 +244,26 @@ om_sim_fill(om_stream *s, om_mem to, uint64_t at, uint64_t bytes, uint8_t byte, 
 	return put(s, (struct command){.what = FILL, .tag = tag, .args = &a, .nargs = 1, .byte = byte});
 }
 
+/* Has the list an argument for each letter of the parameters? */
+static bool
+fits(const om_gpu_kernel *k, const om_arg *args, uint32_t nargs)
+{
+	bool same = nargs <= SIM_ARGS && strlen(k->params) == nargs;
+
+	for (uint32_t i = 0; same && i < nargs; i++)
+		same = args[i].kind != OM_ARG_VALUE ? k->params[i] == 'm'
+			: k->params[i] == (args[i].type == OM_ARG_F32 ? 'f' : args[i].type == OM_ARG_I64 ? 'l' : 'i');
+	return same;
+}
+
 om_device_status
 om_sim_launch(om_stream *s, om_device_code *code, const om_grid *g, const om_arg *args, uint32_t nargs, uint32_t tag)
 {
-	enum { MOST_ARGS = 64, MOST_BLOCKS = 65535 };
+	enum { MOST_BLOCKS = 65535 };
 
-	if (nargs > MOST_ARGS)
-		return om_sim_fail(s->device, OM_DEVICE_ARGUMENT, "command %u has %u arguments, more than %d", tag, nargs, MOST_ARGS);
+	if (!fits(code->kernel, args, nargs))
+		return om_sim_fail(s->device, OM_DEVICE_ARGUMENT, "command %u has other arguments than its kernel %s, which takes %s", tag,
+			code->kernel->name, code->kernel->params);
 	if (g->threads == 0 || g->threads > OM_FIBERS_THREADS || g->blocks[0] == 0 || g->blocks[1] == 0 || g->blocks[2] == 0
 	    || g->blocks[1] > MOST_BLOCKS || g->blocks[2] > MOST_BLOCKS || g->shared > OM_FIBERS_SHARED)
 		return om_sim_fail(s->device, OM_DEVICE_ARGUMENT, "command %u has a grid of %u x %u x %u blocks of %u threads, which no device runs",
