@@ -64,6 +64,12 @@ static const om_pass_option options[] = {
 	{0}
 };
 
+static const om_pass_flag flags[] = {
+	{.name = "device", .option = "device", .arg = "NAME", .adds = true, .brief = "the device of the plan"},
+	{.name = "place", .option = "place", .arg = "HOW", .brief = "with --device: run there what is faster there, `cost`, or `all` that the device can run"},
+	{0}
+};
+
 static const om_pass_counter counters[] = {
 	{"ops", "ops that run on the device"},
 	{"views", "views of values on the device"},
@@ -80,4 +86,5 @@ OM_PASS(
 	.keeps = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST,
 	.options = options,
 	.counters = counters,
+	.flags = flags,
 	.run = run)

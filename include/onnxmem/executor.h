@@ -36,6 +36,10 @@ typedef struct om_exec_options {
 	                      it is mapped, and shared with other processes; else they are made, and one is written.
 	                      Files that are damaged or outdated are replaced, and a folder that cannot be
 	                      written is no error.  NULL: none.  Must outlive the call that builds the executor */
+	const struct om_device_ops *device;  /* the device of a program that has ops on one (onnxmem/device.h); NULL: it is
+	                      loaded from the module of its name */
+	const char *device_options; /* for it, as "seed=3"; NULL: none.  Must outlive the call that builds the executor */
+	uint32_t streams;        /* of the device, from 1 to 8; 0: 4 for a parallel-safe plan, else 1 */
 } om_exec_options;
 
 /* The initializer of om_exec_options, with members that differ from the defaults:
@@ -63,6 +67,7 @@ typedef struct om_exec_stats {
 	uint64_t steps;             /* ops executed in the last run, ops of bodies once per iteration;
 	                               views made by the plan are not counted */
 	uint64_t runs;              /* completed runs */
+	uint64_t device_bytes;      /* of memory of the device: arenas, constants, values outside of the plan */
 	const om_exec_op *op;       /* with `profile`: ops that ran, in order of their first call */
 	uint32_t nop;               /* how many */
 } om_exec_stats;
@@ -77,6 +82,10 @@ OM_API const char *om_isa(om_session *s);
 /* The number of threads of a run: `requested`, else the environment variable ONNXMEM_THREADS, else the processors
  * that this process may use.  OM_USAGE if it is no number from 1 to 1024. */
 OM_API om_status om_threads(om_session *s, uint32_t requested, uint32_t *out);
+
+/* Can a device be used: is there its module, a driver, and a device?  `name` as "sim", `options` for it or NULL.
+ * OM_UNSUPPORTED with a sentence that says why not. */
+OM_API om_status om_device_try(om_session *s, const char *name, const char *options);
 
 /* `plan` may be NULL only with no_reuse, `o` for the defaults.  The plan is verified first.
  * The program and the plan are not modified by this function or by runs, and must outlive

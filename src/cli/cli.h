@@ -79,6 +79,7 @@ struct om_cli {
 	const char *progress_what; /* what the last search was for, and how far it was; NULL: none */
 	uint64_t progress_best, progress_bound;
 	uint64_t budget;         /* of all arenas together; 0: none */
+	const char *device, *device_options; /* of --device; NULL: the processor, and none */
 	om_plan_request request; /* as the options have it; set by om_cli_settings() */
 	om_dim_range *range;     /* of --dim-range, and assumed ones; set by om_cli_shapes() */
 	uint32_t nrange;

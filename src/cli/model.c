@@ -359,6 +359,8 @@ om_cli_passes(om_cli *c, const char *pipeline)
 	OM_TRY(om_cli_settings(c));
 	if (requested)
 		pipeline = requested;
+	else if (!pipeline && c->device)
+		pipeline = om_cli_decided(c, om_default_pipeline());
 	else if (!pipeline)
 		OM_TRY(om_host_pipeline(c->host, c->loaded, c->prog, c->range, c->nrange, &pipeline));
 	OM_TRY(om_cli_pipeline(c, &pipeline));

@@ -90,6 +90,49 @@ check_arenas(om_cli *c, const om_arena_spec *want, uint32_t n)
 
 /* ---- Inputs and outputs. ---- */
 
+/* ---- Devices. ---- */
+
+/* NAME[:OPTION...]: the options, with commas between them, are NULL if there are none. */
+static void
+read_device(om_cli *c, const char *text, size_t n)
+{
+	char *name = om_strndup(c->mem, text, n), *options = strchr(name, ':');
+
+	if (options)
+		*options++ = 0;
+	for (char *at = options; at && (at = strchr(at, ':'));)
+		*at = ',';
+	c->device = name;
+	c->device_options = options;
+}
+
+/* A run takes the first device that there is; a plan is for the first one. */
+static om_status
+want_device(om_cli *c)
+{
+	const char *at = om_cli_option(c, "device");
+	const bool runs = strcmp(c->cmd->name, "run") == 0;
+
+	c->device = c->device_options = NULL;
+
+	if (at && c->cmd->target == OM_TARGET_CPU && !runs)
+		return om_fail(c->session, OM_USAGE, "%s has no option --device: it runs on the processor", c->cmd->name);
+	while (at && *at) {
+		const size_t n = strcspn(at, ",");
+		read_device(c, at, n);
+		at += n + (at[n] == ',');
+		if (strcmp(c->device, "cpu") == 0) {
+			c->device = NULL;
+			return OM_OK;
+		}
+		const om_status st = runs ? om_device_try(c->session, c->device, c->device_options) : OM_OK;
+		if (st == OM_OK || !*at)
+			return st;
+		om_warn(c->session, "%s", om_message(c->session));
+	}
+	return OM_OK;
+}
+
 static bool
 read_where(const char *text, om_io *where)
 {
@@ -188,6 +231,8 @@ set_arena_alignment(om_cli *c, om_arena_spec *want, uint32_t n)
 		c->request.align = least;
 }
 
+enum { DEVICE_ALIGN = 256 };
+
 /* A budget of the arenas without --arena is the limit of the only arena. */
 static om_status
 want_arenas(om_cli *c)
@@ -200,6 +245,13 @@ want_arenas(om_cli *c)
 		OM_TRY(read_arena(c, text, &want[n++]));
 	OM_TRY(check_arenas(c, want, n));
 	set_arena_alignment(c, want, n);
+	if (n && c->device)
+		return om_fail(c->session, OM_USAGE, "a plan for a device has an arena of the processor and one of the device: leave out --arena");
+	if (c->device) {
+		want = OM_NEWN(c->mem, om_arena_spec, 2);
+		want[n++] = (om_arena_spec){.name = "host", .device = "cpu", .limit = c->budget};
+		want[n++] = (om_arena_spec){.name = c->device, .device = c->device, .align = DEVICE_ALIGN};
+	}
 	if (n == 0 && c->budget)
 		want[n++] = (om_arena_spec){.name = "arena", .device = "cpu", .limit = c->budget};
 	c->request.arena = want;
@@ -243,13 +295,14 @@ om_cli_plan_request(om_cli *c)
 	OM_TRY(want_io(c));
 	OM_TRY(want_budget(c));
 	OM_TRY(want_pins(c));
+	OM_TRY(want_device(c));
 	return want_arenas(c);
 }
 
 bool
 om_cli_plan_options(const om_cli *c)
 {
-	static const char *const names[] = {"passes", "target", "precise", "align", "budget", "budget-of", "io", "arena", "pin", "op", "op-rules",
+	static const char *const names[] = {"passes", "target", "precise", "align", "budget", "budget-of", "io", "arena", "device", "pin", "op", "op-rules",
 		"parallel-safe", "tie"};
 
 	for (size_t k = 0; k < c->nset; k++)
@@ -273,6 +326,8 @@ flag_value(om_cli *c, const om_pass_flag *f, const char **value)
 	*value = om_cli_option(c, f->name);
 	if (*value && !f->arg)
 		*value = f->value;
+	else if (*value && strcmp(f->name, "device") == 0)
+		*value = c->device;
 	else if (*value && strcmp(f->name, "budget") == 0)  /* a limit of the total is in the request */
 		*value = c->budget ? om_printf(c->mem, "%llu", (unsigned long long)c->budget) : NULL;
 	else if (f->kind == OM_FLAG_NUMBER)

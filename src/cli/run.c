@@ -75,6 +75,7 @@ prepare(om_cli *c, struct run *r)
 	om_cli_spread_caches(c, r->in, r->options.poison ? 0xff : 0);
 	const om_plan *plan = c->prog->has & OM_HAS_PLAN ? c->prog->plan : NULL;
 	r->options.precise |= plan && plan->precise;
+	r->options.device_options = c->device_options;
 	OM_TRY(om_exec_new(c->session, c->prog, plan, &r->options, &r->exec));
 	for (uint32_t k = 0; k < graph->nparam; k++)
 		if (r->in[k].type != OM_UNDEFINED)

@@ -1,10 +1,12 @@
 /* Addresses of values, inside and outside the arenas. */
 #include <config.h>
 
+#include "exec/device.h"
 #include "exec/exec_internal.h"
 #include "base/mapping.h"
 #include "base/shape.h"
 #include "ir/type.h"
+#include "opdef/op_context.h"
 
 void
 om_exec_follow(om_exec *e, const om_value *v, om_tensor *t)
@@ -50,7 +52,7 @@ fill_slot(om_exec *e, const om_value *v)
 	if (!e->is_fixed[v->id] || !e->plan)
 		return;
 	const om_placement *at = &e->plan->place[v->id];
-	if (at->where == OM_IN_ARENA)
+	if (at->where == OM_IN_ARENA && e->arena[at->arena].data)
 		t->data = e->arena[at->arena].data + e->guard + at->offset;
 }
 
@@ -66,6 +68,10 @@ get_arenas(om_exec *e)
 		if (a->bytes > PTRDIFF_MAX - 2 * e->guard)
 			return om_fail(e->session, OM_MEMORY, "the plan's arena of %llu bytes is too large",
 				(unsigned long long)a->bytes);
+		if (a->device && strcmp(a->device, "cpu") != 0) {
+			OM_TRY(om_exec_device_arena(e, k, a->bytes + 2 * e->guard));
+			continue;
+		}
 		OM_TRY(om_room_fit(e, &e->arena[k], a->bytes + 2 * e->guard, "the plan's arena"));
 		om_pages_make(e->arena[k].data, e->arena[k].cap);
 		e->stats.arena_bytes += a->bytes;
@@ -154,7 +160,7 @@ own_room(om_exec *e, om_value *v)
 	om_tensor *t = v ? &e->slot[v->id] : NULL;
 	uint64_t bytes;
 
-	if (!v || !e->is_fixed[v->id] || t->data || e->root[v->id] != v || v->is_const || e->view[v->id])
+	if (!v || om_value_device(v) || !e->is_fixed[v->id] || t->data || e->root[v->id] != v || v->is_const || e->view[v->id])
 		return OM_OK;
 	for (uint32_t k = 0; k < graph->nresult; k++)
 		if (graph->result[k] == v)

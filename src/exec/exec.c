@@ -8,6 +8,7 @@
 #include "base/options.h"
 #include "base/parallel.h"
 #include "base/shape.h"
+#include "exec/device.h"
 #include "exec/exec_internal.h"
 #include "exec/runnable.h"
 #include "ir/binding.h"
@@ -75,6 +76,7 @@ release(void *arg)
 {
 	om_exec *e = arg;
 
+	om_exec_device_free(e);
 	free_steps(e);
 	om_room_free(e, &e->workspace);
 	om_room_free(e, &e->aside);
@@ -179,11 +181,13 @@ build(om_exec *e)
 {
 	find_align(e);
 	OM_TRY(om_threads(e->session, e->options.threads, &e->nworker));
+	OM_TRY(om_exec_device_open(e));
 	OM_TRY(om_exec_place(e));
 	om_exec_find_inputs(e);
 	OM_TRY(om_exec_steps(e));
 	OM_TRY(om_exec_weights(e));
 	OM_TRY(om_exec_prepare(e));
+	OM_TRY(om_exec_device_prepare(e));
 	if (e->options.poison && e->plan)
 		om_poison_new(e);
 	return OM_OK;
@@ -404,6 +408,17 @@ check_inputs(om_exec *e)
 	return OM_OK;
 }
 
+/* After a failure, which the message is about, nothing uses the memory of the caller any more. */
+static void
+stop_device(om_exec *e)
+{
+	om_session *s = e->session;
+
+	e->session = NULL;
+	om_exec_device_finish(e);
+	e->session = s;
+}
+
 static om_status
 exec_run_guarded(om_exec *e)
 {
@@ -419,9 +434,14 @@ exec_run_guarded(om_exec *e)
 	e->iterations = 0;
 	OM_TRY(om_exec_save_inputs(e));
 	if (e->poison)
-		om_poison_start(e);
+		OM_TRY(om_poison_start(e));
 	om_exec_load_inputs(e);
-	OM_TRY(om_walk_run(e, graph));
+	const om_status st = om_walk_run(e, graph);
+	if (st != OM_OK) {
+		stop_device(e);
+		return st;
+	}
+	OM_TRY(om_exec_device_finish(e));
 	for (uint32_t k = 0; k < graph->nresult; k++)
 		OM_TRY(take_result(e, k));
 	om_objects_count(e);

@@ -119,6 +119,7 @@ struct om_exec {
 	struct room workspace;    /* unplanned scratch, used by one op at a time */
 	struct walk *walk;        /* by block id */
 	struct poison *poison;    /* NULL: disabled */
+	struct device_run *device; /* NULL: all ops run on the processor */
 	struct room *spill;       /* by result: buffer for a copy, if one is required */
 	om_tensor *result;
 	struct room *bound;       /* by result: memory bound by the caller; data NULL: none */
@@ -216,8 +217,8 @@ enum { OM_GUARD = 4096 };
 
 void om_poison_fill(void *p, uint64_t bytes);
 struct poison *om_poison_new(om_exec *e);
-void om_poison_start(om_exec *e);
-void om_poison_at(om_exec *e, uint32_t step);
+om_status om_poison_start(om_exec *e);
+om_status om_poison_at(om_exec *e, uint32_t step);
 om_status om_poison_check(om_exec *e, const om_op *op);
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/arena_internal.h"
 #include "base/parallel.h"
 #include "base/shape.h"
+#include "exec/device.h"
 #include "exec/exec_internal.h"
 #include "ir/type.h"
 #include "opdef/kernel_call.h"
@@ -288,20 +289,23 @@ static om_status
 run_step(om_exec *e, struct step *s)
 {
 	OM_TRY(check_stop(e));
+	if (e->device)
+		OM_TRY(om_exec_device_before(e, s->op));
 	OM_TRY(e->options.profile && s->run != run_nothing ? run_timed(e, s) : s->run(s));
 	om_arena_clear(e->call);
+	if (e->device)
+		OM_TRY(om_exec_device_after(e, s->op));
 	if (!e->poison)
 		return OM_OK;
 	OM_TRY(om_poison_check(e, s->op));
-	om_poison_at(e, e->last_step[s->op->id]);
-	return OM_OK;
+	return om_poison_at(e, e->last_step[s->op->id]);
 }
 
 om_status
 om_walk_run(om_exec *e, const om_block *b)
 {
 	const struct walk *w = &e->walk[b->id];
-	const bool is_watched = e->options.profile || e->poison;
+	const bool is_watched = e->options.profile || e->poison || e->device;
 
 	e->stats.steps += w->nrun;
 	for (uint32_t k = 0; k < w->n && is_watched; k++)
@@ -436,6 +440,18 @@ new_view(struct step *s)
 		bind_tensors(s);
 }
 
+/* The device is given its shapes once. */
+static om_status
+new_device_op(struct step *s)
+{
+	if (!all_fixed(s->exec, s->op))
+		return om_op_fail(s->exec->session, OM_UNSUPPORTED, s->op, "is for the device %s, but the sizes of its tensors are not "
+			"known before the run", s->op->device);
+	s->run = om_exec_device_step;
+	bind_tensors(s);
+	return OM_OK;
+}
+
 static om_status
 new_step(om_exec *e, om_op *op, struct step *s)
 {
@@ -452,6 +468,8 @@ new_step(om_exec *e, om_op *op, struct step *s)
 		return om_control_flow_new(s);
 	if (is_skipped(e, op))
 		new_view(s);
+	else if (op->device)
+		return new_device_op(s);
 	else
 		new_kernel(s);
 	return OM_OK;

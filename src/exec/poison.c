@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 
+#include "exec/device.h"
 #include "exec/exec_internal.h"
 
 enum { LOW = 0xfd, HIGH = 0x7f };
@@ -141,22 +142,30 @@ om_poison_new(om_exec *e)
 	return e->poison;
 }
 
-void
+om_status
 om_poison_start(om_exec *e)
 {
-	for (uint32_t k = 0; k < e->narena; k++)
+	for (uint32_t k = 0; k < e->narena; k++) {
 		om_poison_fill(e->arena[k].data, e->arena[k].cap);
+		if (!e->arena[k].data && e->device)
+			OM_TRY(om_exec_device_fill(e, k, 0, e->plan->arena[k].bytes + 2 * e->guard));
+	}
+	return OM_OK;
 }
 
-void
+om_status
 om_poison_at(om_exec *e, uint32_t step)
 {
 	const struct poison *p = e->poison;
 
 	for (size_t k = p->start[step]; k < p->start[step + 1]; k++) {
 		const struct range *r = &p->range[k];
-		om_poison_fill(e->arena[r->arena].data + e->guard + r->from, r->to - r->from);
+		if (!e->arena[r->arena].data)
+			OM_TRY(om_exec_device_fill(e, r->arena, e->guard + r->from, e->guard + r->to));
+		else
+			om_poison_fill(e->arena[r->arena].data + e->guard + r->from, r->to - r->from);
 	}
+	return OM_OK;
 }
 
 static bool
@@ -172,6 +181,8 @@ om_status
 om_poison_check(om_exec *e, const om_op *op)
 {
 	for (uint32_t k = 0; k < e->narena; k++) {
+		if (!e->arena[k].data)
+			continue;
 		const uint64_t bytes = e->arena[k].cap - 2 * e->guard;
 		const bool front = is_whole(e, &e->arena[k], 0);
 		if (front && is_whole(e, &e->arena[k], e->guard + bytes))
@@ -179,5 +190,5 @@ om_poison_check(om_exec *e, const om_op *op)
 		return om_op_fail(e->session, OM_RUN, op, "it wrote %s the arena of %llu bytes",
 			front ? "after" : "before", (unsigned long long)bytes);
 	}
-	return OM_OK;
+	return om_exec_device_check(e, op);
 }

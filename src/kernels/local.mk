@@ -65,4 +65,4 @@ libsim_la_LIBADD = libgpu_host.la
 pkglib_LTLIBRARIES += onnxmem-sim.la
 onnxmem_sim_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -no-undefined
 onnxmem_sim_la_LIBADD = libsim.la -lm
-onnxmem_sim_la_SOURCES = %D%/sim/sim_module.c
+onnxmem_sim_la_SOURCES = %D%/sim/sim_module.c src/base/half.c

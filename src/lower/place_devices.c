@@ -332,6 +332,8 @@ copy_to_host(struct place *w, om_value *v)
 	while (def->out[out] != v)
 		out++;
 	om_value *there = value_like(w, v, w->device);
+	def->out[out] = NULL;
+	v->def = NULL;
 	om_op_set_out(def, out, there);
 	for (om_use *u = v->first_use, *next; u; u = next) {
 		next = u->next;

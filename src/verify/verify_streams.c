@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "base/arena_internal.h"
+#include "ir/steps.h"
 #include "opdef/op_context.h"
 #include "verify/verify_streams.h"
 
@@ -30,6 +31,7 @@ struct check {
 	const om_streams *streams;
 	om_arena *mem;
 	const om_alias **alias;  /* by value id */
+	const om_scratch **scratch; /* by op id */
 	struct space *space;     /* arenas, then values */
 	uint32_t clock[AGENTS][AGENTS];
 	uint32_t (*at)[AGENTS];  /* by op id: the clock when it ran */
@@ -105,13 +107,10 @@ use_value(struct check *c, const om_op *op, const om_value *v, bool writes)
 static om_status
 use_scratch(struct check *c, const om_op *op)
 {
-	for (uint32_t k = 0; c->plan && k < c->plan->nscratch; k++) {
-		const om_scratch *s = &c->plan->scratch[k];
-		if (s->op == op->id && s->bytes)
-			return use(c, s->arena, (struct access){s->offset, s->offset + s->bytes, c->position,
-				c->streams->op[op->id].stream, true, op});
-	}
-	return OM_OK;
+	const om_scratch *s = c->scratch[op->id];
+
+	return !s || !s->bytes ? OM_OK : use(c, s->arena, (struct access){s->offset, s->offset + s->bytes, c->position,
+		c->streams->op[op->id].stream, true, op});
 }
 
 static void
@@ -146,21 +145,6 @@ advance(struct check *c, const om_op *op)
 	return OM_OK;
 }
 
-/* A view is not run. */
-static bool
-is_planned_view(const struct check *c, const om_op *op)
-{
-	bool any = false;
-
-	for (uint32_t k = 0; k < op->nout; k++) {
-		const om_alias *a = op->out[k] ? c->alias[op->out[k]->id] : NULL;
-		if (op->out[k] && !(a && a->kind == OM_ALIAS_VIEW))
-			return false;
-		any |= op->out[k] != NULL;
-	}
-	return any;
-}
-
 static om_status
 check_op(struct check *c, const om_op *op)
 {
@@ -193,7 +177,7 @@ static om_status
 check_graph(struct check *c)
 {
 	for (const om_op *op = c->p->first->first; op; op = op->next) {
-		if (op->is_folded || is_planned_view(c, op))
+		if (!c->streams->op[op->id].is_run)
 			continue;
 		if (op->nbody)
 			OM_TRY(check_bodies(c, op));
@@ -207,12 +191,14 @@ om_streams_verify(om_session *s, const om_prog *p, const om_plan *plan, const om
 {
 	om_arena *mem = om_arena_new();
 	struct check c = {.s = s, .p = p, .plan = plan, .streams = streams, .mem = mem,
-		.alias = OM_NEWN(mem, const om_alias *, p->nvalue),
+		.alias = OM_NEWN(mem, const om_alias *, p->nvalue), .scratch = OM_NEWN(mem, const om_scratch *, p->nop),
 		.space = OM_NEWN(mem, struct space, (size_t)p->nvalue + (plan ? plan->narena : 0)),
 		.at = om_alloc(mem, p->nop * sizeof *c.at), .has_run = OM_NEWN(mem, bool, p->nop)};
 
 	for (uint32_t k = 0; plan && k < plan->nalias; k++)
 		c.alias[plan->alias[k].value] = &plan->alias[k];
+	for (uint32_t k = 0; plan && k < plan->nscratch; k++)
+		c.scratch[plan->scratch[k].op] = &plan->scratch[k];
 	const om_status st = check_graph(&c);
 	om_arena_free(mem);
 	return st;

@@ -10,6 +10,7 @@ enum { OM_MOST_STREAMS = 8 };
 typedef struct om_stream_op {
 	uint32_t stream;         /* where it runs: 0: on the host, which has run it before it starts the next one; else the
 				    stream of the device, from 1, which runs it later */
+	bool is_run;             /* false: a result depends on no output of it, or it is a view */
 	bool is_barrier;         /* before it starts, all streams are done */
 	const uint32_t *wait;    /* ids of earlier ops of other streams that are done before it runs.  The host waits
 				    for all that their streams have been given */

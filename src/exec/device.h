@@ -1,0 +1,84 @@
+/* Ops on a device: its memory, its kernels, and the order of its commands. */
+#ifndef OM_EXEC_DEVICE_H
+#define OM_EXEC_DEVICE_H
+
+#include "onnxmem/device.h"
+#include "exec/exec_internal.h"
+#include "opdef/device_kernel.h"
+#include "verify/verify_streams.h"
+
+/* Where a value or scratch is on the device. */
+struct device_place {
+	om_mem mem;              /* 0: nowhere */
+	uint64_t at, bytes;
+};
+
+/* A launch with its arguments bound. */
+struct device_launch {
+	om_device_code *code;
+	om_grid grid;
+	om_arg *args;
+	uint32_t nargs;
+};
+
+/* What an op does on the device. */
+struct device_op {
+	struct device_launch *launch;
+	uint32_t nlaunch;
+	om_event *done;          /* recorded after it; NULL: no stream waits for it */
+};
+
+/* A compiled kernel. */
+struct device_code {
+	const char *unit, *prologue, *entry;
+	om_device_code *code;
+};
+
+struct device_run {
+	om_exec *exec;
+	const om_device_ops *ops;
+	om_device *device;
+	om_device_info info;
+	const char *name;
+	om_streams streams;
+	om_stream *stream[OM_MOST_STREAMS];
+	om_mem *arena;           /* by arena of the plan; 0: of the processor */
+	om_mem weights;
+	om_mem *own;             /* by value id: memory outside of the plan */
+	om_mem scratch;          /* for ops whose scratch is not planned */
+	struct device_place *place; /* by value id */
+	struct device_op *op;    /* by op id */
+	struct device_code *code;
+	size_t ncode, capcode;
+};
+
+/* Is the program, in part, for a device?  Then open it: before memory is taken.  OM_UNSUPPORTED if it cannot be opened. */
+om_status om_exec_device_open(om_exec *e);
+/* Memory for arena `k`, of `bytes` and guards. */
+om_status om_exec_device_arena(om_exec *e, uint32_t k, uint64_t bytes);
+/* After constants are computed and steps are made: place values, upload constants, build kernels, bind arguments, and find
+ * and check the order of streams. */
+om_status om_exec_device_prepare(om_exec *e);
+void om_exec_device_free(om_exec *e);
+
+/* Before an op of any kind: wait for what it needs.  After an op with bodies. */
+om_status om_exec_device_before(om_exec *e, const om_op *op);
+om_status om_exec_device_after(om_exec *e, const om_op *op);
+/* The step of an op on the device. */
+om_status om_exec_device_step(struct step *s);
+/* Wait for all; at the end of a run. */
+om_status om_exec_device_finish(om_exec *e);
+
+/* Poison: a pattern in bytes of an arena of the device. */
+om_status om_exec_device_fill(om_exec *e, uint32_t arena, uint64_t from, uint64_t to);
+om_status om_exec_device_check(om_exec *e, const om_op *op);
+
+/* A failure of the device, in the words of the device; `op` NULL: of none. */
+om_status om_exec_device_fail(struct device_run *d, om_device_status st, const om_op *op, const char *what);
+
+/* ---- device_streams.c ---- */
+
+/* Choose the streams of all ops and what they wait for. */
+void om_exec_device_order(om_exec *e, uint32_t nstream, om_streams *out);
+
+#endif

@@ -1,0 +1,161 @@
+/* Ops on a device: what they do in a run; see device.h. */
+#include <config.h>
+
+#include "exec/device.h"
+#include "ir/steps.h"
+#include "opdef/op_context.h"
+
+enum { POISON_LOW = 0xfd, GUARD_BYTES = 4096 };
+
+static om_stream *
+stream_of(const struct device_run *d, const om_op *op)
+{
+	return d->stream[d->streams.op[op->id].stream - 1];
+}
+
+static om_status
+sync_stream(struct device_run *d, uint32_t stream, const om_op *op)
+{
+	const om_device_status st = d->ops->sync(d->stream[stream - 1]);
+
+	return om_exec_device_fail(d, st, op, op ? "waiting for what it needs failed" : "the run failed");
+}
+
+static om_status
+sync_all(struct device_run *d, const om_op *op)
+{
+	for (uint32_t k = 1; k <= d->streams.n; k++)
+		OM_TRY(sync_stream(d, k, op));
+	return OM_OK;
+}
+
+/* The stream of a device op waits for events; the host for streams. */
+om_status
+om_exec_device_before(om_exec *e, const om_op *op)
+{
+	struct device_run *d = e->device;
+	const om_stream_op *o = &d->streams.op[op->id];
+
+	if (o->is_barrier)
+		return sync_all(d, op);
+	for (uint32_t k = 0; k < o->nwait; k++) {
+		const uint32_t id = o->wait[k], stream = d->streams.op[id].stream;
+		if (!o->stream)
+			OM_TRY(sync_stream(d, stream, op));
+		else if (d->op[id].done)
+			OM_TRY(om_exec_device_fail(d, d->ops->wait(stream_of(d, op), d->op[id].done), op, "it cannot wait"));
+	}
+	return OM_OK;
+}
+
+om_status
+om_exec_device_after(om_exec *e, const om_op *op)
+{
+	return op->nbody ? sync_all(e->device, op) : OM_OK;
+}
+
+static om_device_status
+copy_in_or_out(struct device_run *d, struct step *s)
+{
+	const om_op *op = s->op;
+
+	if (op->opdef->copies == OM_COPIES_TO_DEVICE) {
+		const struct device_place *to = &d->place[op->out[0]->id];
+		return d->ops->upload(stream_of(d, op), to->mem, to->at, s->in[0].data, to->bytes, op->id);
+	}
+	const struct device_place *from = &d->place[op->in[0]->id];
+	return d->ops->download(stream_of(d, op), s->out[0].data, from->mem, from->at, from->bytes, op->id);
+}
+
+/* A view that is not where the plan says so, or has no plan: a copy. */
+static om_device_status
+copy_view(struct device_run *d, const om_op *op)
+{
+	om_view_of view;
+
+	if (!om_op_view(op, 0, &view))
+		return OM_DEVICE_ARGUMENT;
+	const struct device_place *to = &d->place[op->out[0]->id], *from = &d->place[op->in[view.in]->id];
+	if (to->mem == from->mem && to->at == from->at + view.offset)
+		return OM_DEVICE_OK;
+	return d->ops->copy(stream_of(d, op), to->mem, to->at, from->mem, from->at + view.offset, to->bytes, op->id);
+}
+
+static om_status
+enqueue(struct device_run *d, struct step *s)
+{
+	const om_op *op = s->op;
+	const struct device_op *o = &d->op[op->id];
+
+	if (op->opdef->copies)
+		return om_exec_device_fail(d, copy_in_or_out(d, s), op, "the copy cannot be started");
+	if (o->nlaunch == 0)
+		return om_exec_device_fail(d, copy_view(d, op), op, "the copy cannot be started");
+	for (uint32_t k = 0; k < o->nlaunch; k++) {
+		const struct device_launch *l = &o->launch[k];
+		OM_TRY(om_exec_device_fail(d, d->ops->launch(stream_of(d, op), l->code, &l->grid, l->args, l->nargs, op->id), op,
+			"its kernel cannot be started"));
+	}
+	return OM_OK;
+}
+
+/* With a profile, or in a body, the host waits: there the memory of the host is used in every iteration. */
+om_status
+om_exec_device_step(struct step *s)
+{
+	struct device_run *d = s->exec->device;
+	const struct device_op *o = &d->op[s->op->id];
+	const bool waits = s->exec->options.profile || (s->op->opdef->copies && s->op->block != s->exec->prog->first);
+
+	OM_TRY(enqueue(d, s));
+	if (o->done)
+		OM_TRY(om_exec_device_fail(d, d->ops->record(stream_of(d, s->op), o->done), s->op, "its end cannot be recorded"));
+	return waits ? sync_stream(d, d->streams.op[s->op->id].stream, s->op) : OM_OK;
+}
+
+om_status
+om_exec_device_finish(om_exec *e)
+{
+	return e->device ? sync_all(e->device, NULL) : OM_OK;
+}
+
+/* ---- Poison: one stream, so that a fill is after the last reader. ---- */
+
+om_status
+om_exec_device_fill(om_exec *e, uint32_t arena, uint64_t from, uint64_t to)
+{
+	struct device_run *d = e->device;
+	const om_device_status st = d->ops->fill(d->stream[0], d->arena[arena], from, to - from, POISON_LOW, 0);
+
+	return om_exec_device_fail(d, st, NULL, "memory cannot be filled");
+}
+
+static om_status
+check_guard(struct device_run *d, uint32_t arena, uint64_t at, const om_op *op)
+{
+	unsigned char got[GUARD_BYTES];
+
+	for (uint64_t k = 0; k < d->exec->guard; k += sizeof got) {
+		const om_device_status st = d->ops->download(d->stream[0], got, d->arena[arena], at + k, sizeof got, 0);
+		OM_TRY(om_exec_device_fail(d, st, op, "guards cannot be read"));
+		OM_TRY(sync_stream(d, 1, op));
+		for (size_t i = 0; i < sizeof got; i++)
+			if (got[i] != POISON_LOW)
+				return om_op_fail(d->exec->session, OM_RUN, op, "it wrote outside of the arena %s", d->exec->plan->arena[arena].name);
+	}
+	return OM_OK;
+}
+
+om_status
+om_exec_device_check(om_exec *e, const om_op *op)
+{
+	struct device_run *d = e->device;
+
+	for (uint32_t k = 0; d && op->device && k < e->narena; k++) {
+		if (!d->arena[k])
+			continue;
+		OM_TRY(check_guard(d, k, 0, op));
+		OM_TRY(check_guard(d, k, e->guard + e->plan->arena[k].bytes, op));
+	}
+	return OM_OK;
+}
