@@ -60,8 +60,6 @@ load(om_session *s, const char *name, const om_device_ops **ops)
 			strchr(name, '/') ? "this is no name of a device" : om_load_module_error());
 	memcpy(&module, &symbol, sizeof module);
 	*ops = module();
-	if ((*ops)->abi != OM_DEVICE_ABI || (*ops)->size < sizeof **ops)
-		return om_fail(s, OM_UNSUPPORTED, "the module of the device %s is for another version of onnxmem", name);
 	return OM_OK;
 }
 
@@ -69,8 +67,10 @@ load(om_session *s, const char *name, const om_device_ops **ops)
 static om_status
 open_device(om_session *s, const char *name, const om_device_ops *ops, const char *options, om_device **out)
 {
+	*out = NULL;
+	if (ops->abi != OM_DEVICE_ABI || ops->size < sizeof *ops)
+		return om_fail(s, OM_UNSUPPORTED, "the module of the device %s is for another version of onnxmem", name);
 	const om_device_status st = ops->open(out, options);
-
 	if (st == OM_DEVICE_OK)
 		return OM_OK;
 	const om_status failed = om_fail(s, st == OM_DEVICE_MEMORY ? OM_MEMORY : st == OM_DEVICE_ARGUMENT ? OM_USAGE : OM_UNSUPPORTED,

@@ -1,0 +1,368 @@
+/* Programs on the simulated device: random ones compute on several streams what the processor computes, exactly; and what
+ * is left out of their order, or of their copies, is found. */
+#include <config.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "base/shape.h"
+#include "exec/device.h"
+#include "kernels/sim/sim.h"
+#include "onnxmem/builder.h"
+#include "unit.h"
+
+#define PLAN "schedule=original,liveness,views,alias-io=declared,inplace,loops,pack"
+#define PLACE "inline,shapes,fold,prune,place-devices:device=sim:place=all,"
+
+enum { TEXT = 1 << 14, OPS = 20, ROWS = 3, COLUMNS = 8, ELEMENTS = ROWS * COLUMNS };
+
+/* ---- Random programs: of operators whose results are exact, so that all devices have the same bits. ---- */
+
+struct text {
+	char at[TEXT];
+	size_t n;
+};
+
+static void
+OM_PRINTF(2, 3)
+add(struct text *t, const char *fmt, ...)
+{
+	va_list v;
+
+	va_start(v, fmt);
+	t->n += (size_t)vsnprintf(t->at + t->n, sizeof t->at - t->n, fmt, v);
+	va_end(v);
+	CU_ASSERT_FATAL(t->n < sizeof t->at);
+}
+
+/* CumSum has no kernel for devices: it stays on the host, between ops of the device.  Reshape is a view. */
+static void
+draw(struct text *t, uint64_t *rng)
+{
+	static const char *const two[] = {"Add", "Sub", "Max", "Min"}, *const one[] = {"Relu", "Neg", "Abs"};
+
+	t->n = 0;
+	add(t, "program \"t\" ir 8 opset 17\n^main(%%v0: float32[%d,%d], %%v1: float32[%d,%d]) {\n\t%%axis = const int64[] {1}\n"
+		"\t%%w = const float32[%d] splat {0.5}\n\t%%s = const int64[2] {%d, %d}\n", ROWS, COLUMNS, ROWS, COLUMNS, COLUMNS, ROWS, COLUMNS);
+	for (int k = 2; k < OPS; k++) {
+		const int a = (int)om_rng_below(rng, (uint64_t)k), b = (int)om_rng_below(rng, (uint64_t)k);
+		switch (om_rng_below(rng, 8)) {
+		case 0: add(t, "\t%%v%d = CumSum(%%v%d, %%axis)\n", k, a); break;
+		case 1: add(t, "\t%%v%d = Reshape(%%v%d, %%s)\n", k, a); break;
+		case 2: add(t, "\t%%v%d = Mul(%%v%d, %%w)\n", k, a); break;
+		case 3: case 4: add(t, "\t%%v%d = %s(%%v%d)\n", k, one[om_rng_below(rng, 3)], a); break;
+		default: add(t, "\t%%v%d = %s(%%v%d, %%v%d)\n", k, two[om_rng_below(rng, 4)], a, b); break;
+		}
+	}
+	add(t, "\tret %%v%d, %%v%d, %%v%d\n}\n", OPS - 1, OPS - 2, (int)om_rng_below(rng, OPS - 2) + 2);
+}
+
+static om_status
+run_on(bench *b, const om_exec_options *o)
+{
+	float x[2][ELEMENTS];
+	om_tensor in[2];
+	const int64_t dim[2] = {ROWS, COLUMNS};
+
+	for (int k = 0; k < ELEMENTS; k++) {
+		x[0][k] = (float)(k % 11 - 5);
+		x[1][k] = (float)(k % 7) / 4 - 1;
+	}
+	for (int k = 0; k < 2; k++)
+		in[k] = (om_tensor){.type = OM_FLOAT32, .shape = om_shape_of(2, dim), .data = x[k]};
+	OM_TRY(bench_exec(b, o));
+	return bench_run(b, in, 2);
+}
+
+/* All results after one another. */
+static void
+results(const bench *b, float out[3][ELEMENTS])
+{
+	for (uint32_t k = 0; k < 3; k++)
+		memcpy(out[k], om_exec_result(b->e, k)->data, sizeof out[k]);
+}
+
+static bool
+computes(bench *b, const char *text, const char *passes, bool parallel, const om_exec_options *o, float out[3][ELEMENTS])
+{
+	const om_arena_spec arenas[] = {{.name = "host", .device = "cpu"}, {.name = "sim", .device = "sim", .align = 256}};
+	const om_plan_request r = OM_PLAN_REQUEST(.arena = arenas, .narena = 2, .target = OM_TARGET_CPU, .parallel_safe = parallel);
+
+	if (!is_ok(b->s, om_host_request(b->h, &r)) || !is_ok(b->s, bench_plan(b, text, passes)) || !is_ok(b->s, run_on(b, o))) {
+		printf("# in: %s\n", text);
+		return false;
+	}
+	results(b, out);
+	return true;
+}
+
+/* Zeros may differ in their sign: Max and Min of both return either. */
+static bool
+is_same(float want[3][ELEMENTS], float got[3][ELEMENTS])
+{
+	bool same = true;
+
+	for (int r = 0; r < 3; r++)
+		for (int k = 0; k < ELEMENTS; k++)
+			same &= want[r][k] == got[r][k];
+	return same;
+}
+
+static void
+random_programs_compute_the_same(void)
+{
+	enum { PROGRAMS = 150 };
+	uint64_t rng = 11;
+	int on_device = 0, waits = 0;
+	bench b = bench_open();
+	struct text t;
+	float want[3][ELEMENTS], got[3][ELEMENTS];
+	char options[32];
+
+	for (int k = 0; k < PROGRAMS; k++) {
+		draw(&t, &rng);
+		CU_ASSERT(computes(&b, t.at, "inline,shapes,fold,prune," PLAN, false, &(om_exec_options)OM_EXEC_OPTIONS(.precise = true), want));
+		bench_clear(&b);
+		snprintf(options, sizeof options, "seed=%d", k);
+		const om_exec_options o = OM_EXEC_OPTIONS(.device = om_sim_ops(), .device_options = options, .streams = (uint32_t)(k % 5),
+			.poison = k % 8 == 7, .no_reuse = k % 8 == 6);
+		CU_ASSERT(computes(&b, t.at, PLACE PLAN, k % 3 == 0, &o, got));
+		CU_ASSERT(is_same(want, got));
+		for (uint32_t i = 0; b.e && b.e->device && i < b.p->nop; i++) {
+			on_device += b.e->device->streams.op[i].stream > 0;
+			waits += (int)b.e->device->streams.op[i].nwait;
+		}
+		bench_clear(&b);
+	}
+	printf("# %d programs: %d ops on the device, %d waits\n", PROGRAMS, on_device, waits);
+	CU_ASSERT(on_device > 5 * PROGRAMS);
+	CU_ASSERT(waits > 2 * PROGRAMS);
+	bench_close(&b);
+}
+
+/* ---- What is left out. ---- */
+
+static void
+drop(om_stream_op *o, uint32_t k)
+{
+	uint32_t *rest = (uint32_t *)(uintptr_t)o->wait;
+
+	memmove(rest + k, rest + k + 1, (o->nwait - k - 1) * sizeof *rest);
+	o->nwait--;
+}
+
+/* The wait number `n` of all ops; NULL: there are fewer. */
+static om_stream_op *
+find_wait(om_exec *e, uint32_t n, uint32_t *k)
+{
+	for (uint32_t i = 0; e->order[i]; i++) {
+		om_stream_op *o = &e->device->streams.op[e->order[i]->id];
+		if (n < o->nwait) {
+			*k = n;
+			return o;
+		}
+		n -= o->nwait;
+	}
+	return NULL;
+}
+
+/* One more run, in which the clocks of the device look. */
+static bool
+fails_in_run(bench *b)
+{
+	return om_exec_run(b->e) != OM_OK;
+}
+
+/* Each wait is left out, one after the other.  The check of streams must refuse all of them.  Those between streams of the
+ * device are races there too; where the host does not wait, only the check can know. */
+static void
+dropped_waits_are_refused(void)
+{
+	enum { PROGRAMS = 25 };
+	uint64_t rng = 5;
+	int dropped = 0, refused = 0, of_device = 0, races = 0;
+	bench b = bench_open();
+	struct text t;
+	float got[3][ELEMENTS];
+
+	for (int p = 0; p < PROGRAMS; p++) {
+		draw(&t, &rng);
+		for (uint32_t n = 0, more = 1; more; n++) {
+			const om_exec_options o = OM_EXEC_OPTIONS(.device = om_sim_ops(), .device_options = "seed=1", .streams = 3);
+			uint32_t k;
+			CU_ASSERT_FATAL(computes(&b, t.at, PLACE PLAN, false, &o, got));
+			om_stream_op *at = b.e->device ? find_wait(b.e, n, &k) : NULL;
+			more = at != NULL;
+			if (at) {
+				const bool is_of_device = at->stream > 0;
+				drop(at, k);
+				const om_status st = om_streams_verify(b.s, b.p, b.p->plan, &b.e->device->streams);
+				refused += st == OM_BADPLAN && strstr(om_message(b.s), "may still");
+				dropped++;
+				of_device += is_of_device;
+				races += is_of_device && fails_in_run(&b) && strstr(om_message(b.s), "no event orders them");
+			}
+			bench_clear(&b);
+		}
+	}
+	printf("# of %d dropped waits %d are refused; of %d between streams %d are races\n", dropped, refused, of_device, races);
+	CU_ASSERT(dropped > PROGRAMS);
+	CU_ASSERT_EQUAL(refused, dropped);
+	CU_ASSERT(of_device > PROGRAMS / 2);
+	CU_ASSERT_EQUAL(races, of_device);
+	bench_close(&b);
+}
+
+/* A copy is left out: its reader reads the value that would have been copied. */
+static void
+dropped_copies_are_refused(void)
+{
+	enum { PROGRAMS = 25 };
+	const om_arena_spec arenas[] = {{.name = "host", .device = "cpu"}, {.name = "sim", .device = "sim", .align = 256}};
+	const om_plan_request r = OM_PLAN_REQUEST(.arena = arenas, .narena = 2, .target = OM_TARGET_CPU);
+	uint64_t rng = 9;
+	int dropped = 0, refused = 0;
+	bench b = bench_open();
+	struct text t;
+
+	CU_ASSERT_FATAL(is_ok(b.s, om_host_request(b.h, &r)));
+	for (int p = 0; p < PROGRAMS; p++) {
+		draw(&t, &rng);
+		for (uint32_t n = 0, more = 1; more; n++) {
+			uint32_t at = 0;
+			CU_ASSERT_FATAL(is_ok(b.s, bench_plan(&b, t.at, "inline,shapes,fold,prune,place-devices:device=sim:place=all")));
+			more = 0;
+			for (om_op *op = b.p->first->first; op && !more; op = op->next) {
+				if (op->opdef->copies == OM_COPIES_NOTHING || at++ != n)
+					continue;
+				om_value_replace(op->out[0], op->in[0]);
+				more = 1;
+			}
+			if (more) {
+				om_status st = om_host_run(b.h, b.p, "prune," PLAN);
+				st = st == OM_OK ? om_plan_verify(b.s, b.p, b.p->plan) : st;
+				dropped++;
+				refused += st != OM_OK && strstr(om_message(b.s), "memory of");
+			}
+			bench_clear(&b);
+		}
+	}
+	printf("# of %d dropped copies %d are refused\n", dropped, refused);
+	CU_ASSERT(dropped > 2 * PROGRAMS);
+	CU_ASSERT_EQUAL(refused, dropped);
+	bench_close(&b);
+}
+
+/* ---- Failures. ---- */
+
+static const char text[] = "program \"t\" ir 8 opset 17\n"
+	"^main(%v0: float32[3,8], %v1: float32[3,8]) {\n"
+	"\t%w = const float32[8] splat {0.5}\n"
+	"\t%a = Add(%v0, %v1)\n\t%b = Mul(%a, %w)\n\t%c = Relu(%b)\n\tret %a, %b, %c\n}\n";
+
+static void
+start(bench *b)
+{
+	const om_arena_spec arenas[] = {{.name = "host", .device = "cpu"}, {.name = "sim", .device = "sim", .align = 256}};
+	const om_plan_request r = OM_PLAN_REQUEST(.arena = arenas, .narena = 2, .target = OM_TARGET_CPU);
+
+	*b = bench_open();
+	CU_ASSERT_FATAL(is_ok(b->s, om_host_request(b->h, &r)));
+	CU_ASSERT_FATAL(is_ok(b->s, bench_plan(b, text, PLACE PLAN)));
+}
+
+/* Every allocation fails once; then all succeed. */
+static void
+allocations_fail(void)
+{
+	int failed = 0;
+	char options[32];
+	bench b;
+
+	start(&b);
+	for (int k = 0; k < 10; k++) {
+		snprintf(options, sizeof options, "fail=%d", k);
+		const om_exec_options o = OM_EXEC_OPTIONS(.device = om_sim_ops(), .device_options = options);
+		const om_status st = run_on(&b, &o);
+		if (st == OM_OK)
+			break;
+		CU_ASSERT(is_told(b.s, st, OM_MEMORY, "cannot be allocated on the device sim: the simulated device has no memory for"));
+		failed++;
+		om_exec_free(b.e);
+		b.e = NULL;
+	}
+	CU_ASSERT_EQUAL(failed, 2);   /* the arena, and the constant */
+	bench_close(&b);
+}
+
+static om_device_status
+refuse(om_device **out, const char *options)
+{
+	(void)options;
+	om_sim_open(out, NULL, om_gpu_kernels);
+	return om_sim_fail(*out, OM_DEVICE_UNSUPPORTED, "there is no driver");
+}
+
+static const char *
+last_error(om_device *d)
+{
+	return om_sim_ops()->error(d);
+}
+
+static om_device_status
+lose(om_stream *s, om_device_code *code, const om_grid *g, const om_arg *args, uint32_t nargs, uint32_t tag)
+{
+	(void)code, (void)g, (void)args, (void)nargs;
+	return om_sim_fail(s->device, OM_DEVICE_LOST, "command %u is lost", tag);
+}
+
+static void
+failures_are_sentences(void)
+{
+	om_device_ops ops = *om_sim_ops();
+	const om_exec_options o = OM_EXEC_OPTIONS(.device = &ops), nothing = OM_EXEC_OPTIONS(.device_options = "seed=x", .device = om_sim_ops());
+	bench b;
+
+	start(&b);
+	ops.open = refuse;
+	ops.error = last_error;
+	CU_ASSERT(is_told(b.s, run_on(&b, &o), OM_UNSUPPORTED, "the device sim cannot be used: there is no driver"));
+	CU_ASSERT(is_told(b.s, run_on(&b, &nothing), OM_USAGE, "requires a number, not x"));
+	ops = *om_sim_ops();
+	ops.launch = lose;
+	CU_ASSERT(is_told(b.s, run_on(&b, &o), OM_RUN, "Add"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(om_message(b.s), "its kernel cannot be started on the device sim: command"));
+	om_exec_free(b.e);
+	b.e = NULL;
+	ops = *om_sim_ops();
+	ops.abi++;
+	CU_ASSERT(is_told(b.s, run_on(&b, &o), OM_UNSUPPORTED, "another version of onnxmem"));
+	bench_close(&b);
+}
+
+static void
+an_op_without_kernel_is_named(void)
+{
+	const om_exec_options o = OM_EXEC_OPTIONS(.device = om_sim_ops(), .no_reuse = true);
+	bench b = bench_open();
+
+	CU_ASSERT_FATAL(is_ok(b.s, bench_plan(&b, "program \"t\" ir 8 opset 17\n^main(%v0: float32[3,8]) {\n\t%axis = const int64[] {1}\n"
+		"\t%d = org.onnxmem::ToDevice@1(%v0) on sim\n\t%c = CumSum(%d, %axis) on sim\n\t%h = org.onnxmem::ToHost@1(%c) on sim\n"
+		"\tret %h\n}\n", "inline,shapes,fold")));
+	CU_ASSERT(is_told(b.s, bench_exec(&b, &o), OM_UNSUPPORTED, "is for the device sim, for which it has no kernel"));
+	bench_close(&b);
+}
+
+static CU_TestInfo device_exec_tests[] = {
+	{"random programs compute what the processor computes", random_programs_compute_the_same},
+	{"dropped waits are refused, and are races", dropped_waits_are_refused},
+	{"dropped copies are refused", dropped_copies_are_refused},
+	{"allocations that fail are sentences", allocations_fail},
+	{"failures of a device are sentences", failures_are_sentences},
+	{"an op without a kernel is named", an_op_without_kernel_is_named},
+	CU_TEST_INFO_NULL,
+};
+UNIT_SUITE("programs on devices", device_exec_tests);
