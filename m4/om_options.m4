@@ -53,6 +53,23 @@ AC_SUBST([IMAGE_CFLAGS])
 AC_SUBST([IMAGE_LIBS])
 ])
 
+# OM_WITH_OPENCL
+# --------------
+# Build the module for `--device opencl` where the headers and the loader of OpenCL are found, unless
+# --without-opencl.  Sets the conditional HAVE_OPENCL, OPENCL_CFLAGS and OPENCL_LIBS.
+AC_DEFUN([OM_WITH_OPENCL], [
+AC_ARG_WITH([opencl],
+	[AS_HELP_STRING([--without-opencl], [no device of OpenCL @<:@built where OpenCL is found@:>@])],
+	[], [with_opencl=check])
+AS_IF([test "$with_opencl" != no], [
+	PKG_CHECK_MODULES([OPENCL], [OpenCL >= 1.2], [with_opencl=yes], [
+		AS_IF([test "$with_opencl" = yes], [AC_MSG_ERROR([--with-opencl was given, but OpenCL was not found])])
+		with_opencl=no
+	])
+])
+AM_CONDITIONAL([HAVE_OPENCL], [test "$with_opencl" = yes])
+])
+
 # OM_CHECK_FUZZER
 # ---------------
 # Set FUZZ_LDFLAGS and the conditional HAVE_FUZZER when the compiler links

@@ -60,4 +60,4 @@ uninstall-local:
 		"$(DESTDIR)$(mandir)/man3"/om_*.3 "$(DESTDIR)$(mandir)/man3"/onnxmem_*.3 "$(DESTDIR)$(bashdir)/onnxmem" \
 		"$(DESTDIR)$(zshdir)/_onnxmem" "$(DESTDIR)$(fishdir)/onnxmem.fish"
 clean-local:
-	rm -rf man man3 docs/html
+	rm -rf man man3 docs/html tests/pocl-cache

@@ -40,9 +40,11 @@ GPU_KERNELS = %D%/gpu/cast.omk %D%/gpu/compare.omk %D%/gpu/conv.omk %D%/gpu/inte
 	%D%/gpu/pool.omk %D%/gpu/product.omk %D%/gpu/reduce.omk %D%/gpu/reduce_integer.omk %D%/gpu/softmax.omk
 GPU_DIALECTS = %D%/gpu/dialect_cuda.h %D%/gpu/dialect_opencl.h %D%/gpu/language.h
 GPU_EMBED = LC_ALL=C $(AWK) -v root=$(srcdir)/src -f $(srcdir)/src/kernels/gpu/embed.awk
-libkernels_la_SOURCES += %D%/gpu/source.c %D%/gpu/source.h
-nodist_libkernels_la_SOURCES = %D%/gpu/sources.c %D%/gpu/dialects.c
-noinst_LTLIBRARIES += libgpu_host.la
+libkernels_la_SOURCES += %D%/gpu/source.h
+nodist_libkernels_la_SOURCES = %D%/gpu/sources.c
+noinst_LTLIBRARIES += libgpu_host.la libgpu_dialects.la
+libgpu_dialects_la_SOURCES = %D%/gpu/source.h
+nodist_libgpu_dialects_la_SOURCES = %D%/gpu/dialects.c
 libgpu_host_la_SOURCES = %D%/gpu/dialect_c.h %D%/gpu/fibers.c %D%/gpu/fibers.h %D%/gpu/host.c %D%/gpu/host.h
 nodist_libgpu_host_la_SOURCES = %D%/gpu/host_kernels.c
 # What the sources include; the compiler's own list has it, but only after the first time.
@@ -63,6 +65,12 @@ libsim_la_SOURCES = %D%/sim/sim.c %D%/sim/sim.h %D%/sim/sim_clocks.c %D%/sim/sim
 	%D%/sim/sim_run.c %D%/sim/sim_streams.c
 libsim_la_LIBADD = libgpu_host.la
 pkglib_LTLIBRARIES += onnxmem-sim.la
-onnxmem_sim_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -no-undefined
+onnxmem_sim_la_LDFLAGSdevice of OpenCL.
+if HAVE_OPENCL
+pkglib_LTLIBRARIES += onnxmem-opencl.la
+onnxmem_opencl_la_SOURCES = %D%/opencl/opencl.c %D%/opencl/opencl.h %D%/opencl/opencl_build.c %D%/opencl/opencl_commands.c
+onnxmem_opencl_la_CFLAGS = $(AM_CFLAGS) $(OPENCL_CFLAGS)
+onnxmem_opencl_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -no-undefined
 onnxmem_sim_la_LIBADD = libsim.la -lm
-onnxmem_sim_la_SOURCES = %D%/sim/sim_module.c src/base/half.c
+onnxmem_sim_la_SOURCES = %D%/sim/sim_module.c src/base/half.connxmem_opencl_la_LIBADD = libgpu_dialects.la $(OPENCL_LIBS)
+endif

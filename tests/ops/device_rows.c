@@ -7,7 +7,8 @@
  * Then every barrier is left out that these trials pass: some of them must notice.
  *
  * Prints TAP, a test per row, and one for the barriers.  Arguments are names of operators; `--barriers` shows those that
- * nothing noticed.  With DEVICE=NAME the launches run on the device of that module. */
+ * nothing noticed.  With DEVICE=NAME the launches run on the device of that module instead: each kernel in TRIALS trials,
+ * and of those with TYPES="f32 u32" in these types only. */
 #include <config.h>
 
 #include <math.h>
@@ -19,6 +20,7 @@
 #include "ir/operators.h"
 #include "kernels/gpu/host.h"
 #include "kernels/gpu/source.h"
+#include "device_module.h"
 #include "opdef/columns.h"
 #include "opdef/device_kernel.h"
 #include "opdef/kernel_call.h"
@@ -55,6 +57,7 @@ struct barrier {
 
 struct bench_of_rows {
 	om_fibers *fibers;
+	device_module *module;        /* NULL: launches run in C */
 	const om_device_kernel *row[MOST_ROWS];
 	unsigned trials[MOST_ROWS], nrow;
 	struct barrier barrier[OM_FIBERS_SITES];
@@ -237,6 +240,66 @@ run_launch(struct bench_of_rows *b, const struct trial *t, const struct placed *
 	return !fault;
 }
 
+static bool
+run_in_c(struct bench_of_rows *b, const struct trial *t, const struct placed *p, uint64_t seed)
+{
+	om_fibers_forget(b->fibers);
+	for (size_t k = 0; k < p->list.n; k++)
+		if (!run_launch(b, t, p, &p->list.launch[k], seed + k))
+			return false;
+	return true;
+}
+
+/* ---- Launches on a device. ---- */
+
+/* Does the kernel have one of the types that are asked for, and is it still to be tried? */
+static bool
+is_wanted(const struct bench_of_rows *b, const om_launch *l)
+{
+	const char *types = getenv("TYPES"), *trials = getenv("TRIALS"), *type = strrchr(l->entry, '_') + 1;
+	const size_t n = strlen(type);
+
+	if (device_module_has_run(b->module, l->entry, trials ? (unsigned)atoi(trials) : UINT32_MAX))
+		return false;
+	for (const char *at = types; at; at = strchr(at, ' ')) {
+		at += *at == ' ';
+		if (strncmp(at, type, n) == 0 && (at[n] == ' ' || !at[n]))
+			return true;
+	}
+	return !types;
+}
+
+static bool
+is_for_device(const struct bench_of_rows *b, const struct placed *p, const om_op *op)
+{
+	bool wanted = false;
+
+	for (uint32_t k = 0; k < op->nin; k++)
+		if (op->in[k] && !device_module_has(b->module, p->c.in[k].type))
+			return false;
+	for (size_t k = 0; k < p->list.n; k++)
+		wanted |= is_wanted(b, &p->list.launch[k]);
+	return wanted && device_module_has(b->module, p->c.out[0].type);
+}
+
+static bool
+run_on_device(struct bench_of_rows *b, const struct trial *t, const struct placed *p)
+{
+	om_arg (*args)[OM_LAUNCH_ARGS] = om_alloc(p->mem, (p->list.n + 1) * sizeof *args);
+
+	for (size_t i = 0; i < p->list.n; i++)
+		for (uint32_t k = 0; k < p->list.launch[i].nargs; k++) {
+			const om_launch_arg *a = &p->list.launch[i].arg[k];
+			uint64_t bytes = 0, at = a->kind == OM_ARG_VALUE ? 0 : operand_at(p, a, &bytes) + a->at;
+			args[i][k] = (om_arg){.kind = a->kind, .type = a->type, .at = at, .value = a->value,
+				.bytes = a->kind == OM_ARG_VALUE ? 0 : a->bytes ? a->bytes : bytes - a->at};
+		}
+	const char *wrong = device_module_run(b->module, &p->list, args, p->image, p->bytes);
+	if (wrong)
+		fail(b, t, "%s: %s", p->list.n ? p->list.launch[0].entry : "?", wrong);
+	return !wrong;
+}
+
 /* ---- Comparison. ---- */
 
 static double
@@ -344,16 +407,13 @@ run_placed(struct bench_of_rows *b, struct trial *t, const struct text_case *tex
 	const int fill = seed % 2 ? 0xff : 0x3c;
 
 	if (place_op(p, t, b, fill) && reference(t, &want, mem) == OM_OK) {
-		bool ran = true;
-		om_fibers_forget(b->fibers);
-		for (size_t k = 0; k < p->list.n && ran; k++)
-			ran = run_launch(b, t, p, &p->list.launch[k], seed + k);
+		const bool ran = b->module ? is_for_device(b, p, t->op) && run_on_device(b, t, p) : run_in_c(b, t, p, seed);
 		for (uint32_t k = 0; k < t->op->nout && ran; k++)
 			if (t->op->out[k])
 				compare(b, t, p, &want.out[k], k);
 		if (ran)
 			check_others(b, t, p, fill);
-		if (!b->is_searching) {
+		if (ran && !b->is_searching) {
 			note_row(b, p->row);
 			note_barriers(b, t, text);
 		}
@@ -467,6 +527,10 @@ main(int argc, char **argv)
 	argc -= do_show;
 	argv += do_show;
 	b->fibers = om_fibers_new();
+	if (getenv("DEVICE") && !(b->module = device_module_open(getenv("DEVICE")))) {
+		printf("1..0 # SKIP there is no device %s\n", getenv("DEVICE"));
+		return EXIT_SUCCESS;
+	}
 	for (const om_opdef *r = om_opdef_next(NULL); r; r = om_opdef_next(r)) {
 		const unsigned before = b->failures, rows = b->nrow;
 		if (!is_row_wanted(r, argc, argv))
@@ -475,11 +539,13 @@ main(int argc, char **argv)
 		if (b->nrow != rows || b->failures != before)
 			printf("%s %u - %s from version %d\n", b->failures == before ? "ok" : "not ok", ++tests, r->name, r->since);
 	}
-	if (argc < 2)
+	if (argc < 2 && !b->module)
 		check_rows(b, ++tests);
-	try_barriers(b, ++tests, do_show);
+	if (!b->module)
+		try_barriers(b, ++tests, do_show);
 	printf("1..%u\n", tests);
 	const bool is_right = b->failures == 0;
+	device_module_close(b->module);
 	om_fibers_free(b->fibers);
 	free(b);
 	return is_right ? EXIT_SUCCESS : EXIT_FAILURE;

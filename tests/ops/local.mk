@@ -2,7 +2,7 @@
 check_PROGRAMS += tests/ops/device_rows tests/ops/grads tests/ops/hostile tests/ops/slices tests/ops/types tests/ops/walk
 TESTS += tests/ops/device_rows tests/ops/grads tests/ops/hostile tests/ops/slices tests/ops/types tests/ops/walk
 OPERATOR_CASES = %D%/recipes.c %D%/texts.c %D%/texts.def %D%/trial.c %D%/walk.h
-tests_ops_device_rows_SOURCES = %D%/device_cases.def %D%/device_rows.c $(OPERATOR_CASES)
+tests_ops_device_rows_SOURCES = %D%/device_cases.def %D%/device_module.c %D%/device_module.h %D%/device_rows.c $(OPERATOR_CASES)
 tests_ops_device_rows_LDADD = libgpu_host.la $(LDADD)
 tests_ops_grads_SOURCES = %D%/grads.c $(OPERATOR_CASES)
 tests_ops_hostile_SOURCES = %D%/hostile.c $(OPERATOR_CASES)
@@ -29,3 +29,10 @@ tests/ops/example-row.h: $(srcdir)/CONTRIBUTING.md $(srcdir)/tests/ops/blocks.aw
 # What docs/parts.md says about them.
 TESTS += tests/ops/parts.test
 EXTRA_DIST += %D%/parts.awk %D%/parts.test %D%/parts.tsv
+
+# Kernels for devices on a device of OpenCL; `make check-opencl` tries all of them, in minutes.
+TESTS += tests/opencl.test
+EXTRA_DIST += tests/opencl.test
+.PHONY: check-opencl
+check-opencl: all tests/ops/device_rows$(EXEEXT)
+	ALL=1 abs_builddir='$(abs_builddir)' LD_LIBRARY_PATH='$(abs_top_builddir)/.libs' $(SHELL) $(srcdir)/tests/opencl.test

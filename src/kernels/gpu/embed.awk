@@ -15,7 +15,8 @@ function base_name(path) {
 
 # ---- texts ----
 function quoted(line) {
-	gsub(/\\/, "\\\\", line)
+	# Twice as often as it looks: once for the text of this script, once for gsub().
+	gsub(/\\/, "\\\\\\\\", line)
 	gsub(/"/, "\\\"", line)
 	return "\t\"" line "\\n\""
 }

@@ -3,6 +3,7 @@
 #define OM_GPU_SOURCE_H
 
 #include <stddef.h>
+#include <string.h>
 
 typedef struct om_gpu_text {
 	const char *name;        /* of the file, without folder and suffix; NULL ends a table */
@@ -15,7 +16,13 @@ extern const om_gpu_text om_gpu_sources[];
 extern const om_gpu_text om_gpu_dialects[];
 
 /* A text of a table; NULL: there is none of this name. */
-const char *om_gpu_text_of(const om_gpu_text *table, const char *name);
+static inline const char *
+om_gpu_text_of(const om_gpu_text *table, const char *name)
+{
+	while (table->name && strcmp(table->name, name) != 0)
+		table++;
+	return table->text;
+}
 
 /* The text of source `name`, as rows of kernels name it; NULL: there is none. */
 static inline const char *

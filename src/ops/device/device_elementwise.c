@@ -268,7 +268,7 @@ where_launches(const om_op_context *c, om_launch_list *to)
 	om_launch_walk w;
 
 	where_walk(c, &w);
-	om_launch *l = om_launch_typed(to, "move", "select", om_kernel_moved_type(c->out[0].type), w.n);
+	om_launch *l = om_launch_typed(to, "move", "choose", om_kernel_moved_type(c->out[0].type), w.n);
 	for (uint32_t k = 0; k < 3; k++)
 		om_launch_in(l, k);
 	om_launch_out(l, 0);
