@@ -360,7 +360,7 @@ om_cli_passes(om_cli *c, const char *pipeline)
 	if (requested)
 		pipeline = requested;
 	else if (!pipeline && c->device)
-		pipeline = om_cli_decided(c, om_default_pipeline());
+		pipeline = om_host_decided(c->host, c->prog, om_default_pipeline());
 	else if (!pipeline)
 		OM_TRY(om_host_pipeline(c->host, c->loaded, c->prog, c->range, c->nrange, &pipeline));
 	OM_TRY(om_cli_pipeline(c, &pipeline));

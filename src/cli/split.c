@@ -60,7 +60,7 @@ load_whole(om_cli *c)
 	c->request.io = OM_IO_ARENA;
 	c->request.total = 0;
 	OM_TRY(om_host_request(c->host, &c->request));
-	OM_TRY(om_host_run(c->host, c->prog, om_cli_decided(c, simplify)));
+	OM_TRY(om_host_run(c->host, c->prog, om_host_decided(c->host, c->prog, simplify)));
 	return om_host_run(c->host, c->prog, order);
 }
 

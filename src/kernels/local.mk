@@ -65,12 +65,15 @@ libsim_la_SOURCES = %D%/sim/sim.c %D%/sim/sim.h %D%/sim/sim_clocks.c %D%/sim/sim
 	%D%/sim/sim_run.c %D%/sim/sim_streams.c
 libsim_la_LIBADD = libgpu_host.la
 pkglib_LTLIBRARIES += onnxmem-sim.la
-onnxmem_sim_la_LDFLAGSdevice of OpenCL.
+onnxmem_sim_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -no-undefined
+onnxmem_sim_la_SOURCES = %D%/sim/sim_module.c src/base/half.c
+onnxmem_sim_la_LIBADD = libsim.la -lm
+
+# The device of OpenCL.
 if HAVE_OPENCL
 pkglib_LTLIBRARIES += onnxmem-opencl.la
 onnxmem_opencl_la_SOURCES = %D%/opencl/opencl.c %D%/opencl/opencl.h %D%/opencl/opencl_build.c %D%/opencl/opencl_commands.c
 onnxmem_opencl_la_CFLAGS = $(AM_CFLAGS) $(OPENCL_CFLAGS)
 onnxmem_opencl_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -no-undefined
-onnxmem_sim_la_LIBADD = libsim.la -lm
-onnxmem_sim_la_SOURCES = %D%/sim/sim_module.c src/base/half.connxmem_opencl_la_LIBADD = libgpu_dialects.la $(OPENCL_LIBS)
+onnxmem_opencl_la_LIBADD = libgpu_dialects.la $(OPENCL_LIBS)
 endif
