@@ -97,7 +97,18 @@ work_of(om_op *const *ops, uint32_t n)
 	return flops;
 }
 
-/* `searched` is the program that the plan is for. */
+/* `searched` is the program that the plan is for, with its copies. */
+static void
+describe_copies(const om_prog *searched, const om_tile_plan *t, om_arena *mem, om_tiling *out)
+{
+	out->copy = OM_NEWN(mem, struct om_tiled_copy, t->ncopy);
+	out->ncopy = t->ncopy;
+	for (uint32_t k = 0; k < t->ncopy; k++) {
+		const om_tile_copy *c = &t->copy[k];
+		out->copy[k] = (struct om_tiled_copy){om_strdup(mem, searched->values[c->value[0]]->name), c->nop, c->flops};
+	}
+}
+
 static om_tiling *
 describe(const om_prog *p, const om_prog *searched, const om_tile_plan *t, om_arena *mem)
 {
@@ -115,8 +126,9 @@ describe(const om_prog *p, const om_prog *searched, const om_tile_plan *t, om_ar
 			om_strdup(mem, om_op_label(ops[c->end - 1])), axis_names[c->axis], join_names[c->join], c->end - c->first,
 			c->bands, c->nstep};
 	}
+	describe_copies(searched, t, mem, out);
 	if (t->refusal.op) {
-		out->highest = om_strdup(mem, om_op_label(t->refusal.op));
+		out->highest = om_strdup(mem, t->refusal.op);
 		out->highest_bytes = t->refusal.bytes;
 		out->why = t->refusal.why;
 	}
@@ -124,12 +136,14 @@ describe(const om_prog *p, const om_prog *searched, const om_tile_plan *t, om_ar
 }
 
 static om_status
-change(om_run *r, om_prog *p, const om_tile_request *request, const om_tile_plan *t, om_tiling *d, uint64_t after)
+change(om_run *r, om_prog *p, om_tile_request *request, const om_tile_plan *t, om_tiling *d, uint64_t after)
 {
 	uint32_t n;
 
 	OM_TRY(om_tile_unpack(r->session, p, &n));
 	om_count(r, "unpacked", n);
+	OM_TRY(om_tile_copy_all(r->session, p, t, r->scratch, request));
+	om_count(r, "copies", t->ncopy);
 	OM_TRY(om_tile_apply(r->session, p, request, t));
 	om_op **ops = om_block_run_ops(p->first, r->scratch, &n);
 	d->flops_after = work_of(ops, n);
@@ -146,6 +160,8 @@ static om_status
 read_request(om_run *r, om_prog *p, om_tile_request *request)
 {
 	const char *join = om_option(r, "join");
+	uint64_t extra;
+	uint32_t n;
 
 	*request = (om_tile_request){.bytes = sizes(r, p), .only_concat = strcmp(join, "concat") == 0};
 	if (!request->only_concat && strcmp(join, "any") != 0)
@@ -153,6 +169,9 @@ read_request(om_run *r, om_prog *p, om_tile_request *request)
 	OM_TRY(om_option_number(r, "budget", &request->budget));
 	if (request->budget == 0 && r->request->total)
 		request->budget = om_bytes_left_for_arenas(p, om_prog_op_facts(p, r->request), r->request->total);
+	OM_TRY(om_option_number(r, "extra-flops", &extra));
+	om_op **ops = om_block_run_ops(p->first, r->scratch, &n);
+	request->most_flops = work_of(ops, n) * (double)extra / 100;
 	OM_TRY(om_option_number(r, "nodes", &request->most_ops));
 	return om_option_number(r, "effort", &request->effort);
 }
@@ -168,16 +187,19 @@ search(om_run *r, om_prog *p, om_prog *copy, om_arena *mem, om_tiling **out)
 
 	OM_TRY(om_tile_unpack(r->session, copy, &n));
 	OM_TRY(read_request(r, copy, &request));
-	om_tile_search(copy, &request, r->scratch, &t);
+	const uint64_t *bytes = request.bytes;
+	OM_TRY(om_tile_search(r->session, copy, &request, r->scratch, &t));
 	om_count(r, "simulated", t.simulated);
 	if (t.is_limited)
 		om_limit_reached(r, p, "effort", "the search for regions to tile; others may lower the peak further");
+	OM_TRY(om_tile_copy_all(r->session, copy, &t, r->scratch, &request));
 	*out = describe(p, copy, &t, mem);
 	OM_TRY(planned(r, p, &before));
 	after = before;
 	if (t.n)
 		OM_TRY(tiled(r, copy, &request, &t, before, &after));
 	(*out)->before = (*out)->after = before;
+	request.bytes = bytes;
 	return after < before ? change(r, p, &request, &t, *out, after) : OM_OK;
 }
 
@@ -203,6 +225,7 @@ run(om_run *r, om_prog *p)
 static const om_pass_option options[] = {
 	{"join", "any", "how results become whole: `any`, also by ScatterND, which takes less where it runs in place; `concat`"},
 	{"budget", "0", "bytes: the fewest ops for arenas of this size; 0: the smallest arenas"},
+	{"extra-flops", "0", "limit of the work of values that are computed twice, in percent of that of all ops; 0: none is"},
 	{"nodes", "4000", "limit of the ops of the tiled graph"},
 	{"effort", "30000000", "limit of the search, in ops of bands that are simulated"},
 	{0}
@@ -210,6 +233,7 @@ static const om_pass_option options[] = {
 
 static const om_pass_counter counters[] = {
 	{"unpacked", "packed products that were divided"},
+	{"copies", "values that are computed twice"},
 	{"regions", "regions that run in bands"},
 	{"ops_before", "ops of the graph, if it was tiled"},
 	{"ops_after", "ops of the tiled graph"},
@@ -225,6 +249,8 @@ static const om_pass_flag flags[] = {
 	{.name = "tile-join", .option = "join", .arg = "HOW", .adds = true, .brief = "the same; results become whole by `concat` alone, or `any` way"},
 	{.name = "tile-nodes", .option = "nodes", .arg = "N", .kind = OM_FLAG_NUMBER, .min = 1, .max = 1000000, .adds = true,
 		.brief = "the same, with at most N ops in the tiled graph"},
+	{.name = "extra-flops", .option = "extra-flops", .arg = "PERCENT", .kind = OM_FLAG_NUMBER, .min = 0, .max = 100000, .adds = true,
+		.brief = "the same; values may be computed twice, with at most PERCENT more work"},
 	{.name = "budget", .option = "budget", .arg = "SIZE", .brief = "target size of the arena"},
 	{0}
 };

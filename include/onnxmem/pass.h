@@ -228,7 +228,12 @@ typedef struct om_tile_options {
 	uint64_t budget;         /* bytes: the fewest ops whose arena is no larger; 0: the smallest arena */
 	uint64_t nodes;          /* limit of the ops of the result; 0: the default of the pass `tile` */
 	bool only_concat;        /* results become whole by Concat alone, not also by ScatterND */
+	uint64_t extra_flops;    /* values may be computed twice, with at most so many percent more work; up to
+				    OM_TILE_MOST_EXTRA */
 } om_tile_options;
+
+/* The largest om_tile_options.extra_flops. */
+enum { OM_TILE_MOST_EXTRA = 100000 };
 
 /* Options with the given members; the others are zero. */
 #define OM_TILE_OPTIONS(...) {.size = sizeof(om_tile_options), __VA_ARGS__}

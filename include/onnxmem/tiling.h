@@ -16,6 +16,13 @@ typedef struct om_tiled_region {
 	uint32_t ops, bands, steps; /* ops that it had; bands; ops that it has now */
 } om_tiled_region;
 
+/* A value that is computed a second time, for readers that are far from the first ones. */
+typedef struct om_tiled_copy {
+	const char *value;       /* its name */
+	uint32_t ops;            /* that run again for it */
+	double flops;            /* of these */
+} om_tiled_copy;
+
 /* The regions, and the program before and after. */
 typedef struct om_tiling {
 	uint64_t before, after;   /* arenas: untiled, and tiled before the ops are ordered; equal if nothing was tiled */
@@ -26,6 +33,8 @@ typedef struct om_tiling {
 	const char *highest;     /* the op of the highest step outside of all regions; NULL: there is none */
 	uint64_t highest_bytes;  /* estimated bytes of that step */
 	const char *why;         /* why it is in none, a phrase */
+	om_tiled_copy *copy;     /* in order */
+	uint32_t ncopy;          /* how many */
 } om_tiling;
 
 #ifdef __cplusplus

@@ -232,7 +232,8 @@ class TrainOptions(c.Structure):
 
 
 class TileOptions(c.Structure):
-    _fields_ = [("size", c.c_size_t), ("budget", c.c_uint64), ("nodes", c.c_uint64), ("only_concat", c.c_bool)]
+    _fields_ = [("size", c.c_size_t), ("budget", c.c_uint64), ("nodes", c.c_uint64), ("only_concat", c.c_bool),
+                ("extra_flops", c.c_uint64)]
 
 
 class TiledRegion(c.Structure):
@@ -240,10 +241,15 @@ class TiledRegion(c.Structure):
                 ("bands", c.c_uint32), ("steps", c.c_uint32)]
 
 
+class TiledCopy(c.Structure):
+    _fields_ = [("value", c.c_char_p), ("ops", c.c_uint32), ("flops", c.c_double)]
+
+
 class Tiling(c.Structure):
     _fields_ = [("before", c.c_uint64), ("after", c.c_uint64), ("ops_before", c.c_uint32), ("ops_after", c.c_uint32),
                 ("flops_before", c.c_double), ("flops_after", c.c_double), ("region", c.POINTER(TiledRegion)), ("n", c.c_uint32),
-                ("highest", c.c_char_p), ("highest_bytes", c.c_uint64), ("why", c.c_char_p)]
+                ("highest", c.c_char_p), ("highest_bytes", c.c_uint64), ("why", c.c_char_p),
+                ("copy", c.POINTER(TiledCopy)), ("ncopy", c.c_uint32)]
 
 
 class Step(c.Structure):
@@ -259,7 +265,7 @@ STRUCTS: dict[str, type[c.Structure]] = {
     "om_value": Value, "om_block": Block, "om_plan_arena": PlanArena, "om_dim_range": DimRange, "om_steps": Steps,
     "om_live_interval": LiveInterval,
     "om_placement": Placement, "om_alias": Alias, "om_unplanned": Unplanned, "om_plan": Plan, "om_prog": Prog,
-    "om_arena_spec": ArenaSpec, "om_io_rule": IoRule, "om_pin": Pin, "om_tile_options": TileOptions, "om_tiled_region": TiledRegion, "om_tiling": Tiling,
+    "om_arena_spec": ArenaSpec, "om_io_rule": IoRule, "om_pin": Pin, "om_tile_options": TileOptions, "om_tiled_region": TiledRegion, "om_tiled_copy": TiledCopy, "om_tiling": Tiling,
     "om_plan_request": PlanRequest, "om_pass_flag": PassFlag,
     "om_pass_counter": PassCounter, "om_pass": Pass, "om_run": Run, "om_flag_set": FlagSet, "om_exec_options": ExecOptions,
     "om_exec_op": ExecOp, "om_exec_stats": ExecStats, "om_interval": Interval, "om_buffer": Buffer,

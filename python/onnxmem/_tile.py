@@ -35,6 +35,15 @@ class TiledRegion:
 
 
 @dataclass(frozen=True)
+class TiledCopy:
+    """A value that is computed a second time."""
+
+    value: str      #: Its name.
+    ops: int        #: Ops that run again for it.
+    flops: float    #: Their work.
+
+
+@dataclass(frozen=True)
 class Tiling:
     """What tiling did."""
 
@@ -46,6 +55,7 @@ class Tiling:
     flops_before: float             #: Work, for which a moved element counts as one.
     flops: float                    #: That of the result.
     regions: list[TiledRegion]      #: In order; empty if nothing was tiled.
+    copies: list[TiledCopy]         #: Values that are computed twice.
     highest_outside: "str | None"   #: The op of the highest step that is in no region.
     highest_outside_bytes: int      #: Bytes of that step, estimated.
     highest_outside_why: "str | None"  #: Why it is in none.
@@ -53,16 +63,16 @@ class Tiling:
 
 @overload
 def tile(model: Model, out: str | os.PathLike[str], *, budget: int | None = ..., budget_of: str = ..., max_ops: int | None = ...,
-         join: str = ..., progress: Progress | None = ..., **options: Unpack[ModelOptions]) -> Tiling: ...
+         join: str = ..., extra_flops: int = ..., progress: Progress | None = ..., **options: Unpack[ModelOptions]) -> Tiling: ...
 @overload
 def tile(model: str | os.PathLike[str] | bytes | bytearray | memoryview, out: None = None, *, budget: int | None = ...,
-         budget_of: str = ..., max_ops: int | None = ..., join: str = ..., progress: Progress | None = ...,
+         budget_of: str = ..., max_ops: int | None = ..., join: str = ..., extra_flops: int = ..., progress: Progress | None = ...,
          **options: Unpack[ModelOptions]) -> bytes: ...
 @overload
 def tile(model: ModelProto, out: None = None, *, budget: int | None = ..., budget_of: str = ..., max_ops: int | None = ...,
-         join: str = ..., progress: Progress | None = ..., **options: Unpack[ModelOptions]) -> ModelProto: ...
+         join: str = ..., extra_flops: int = ..., progress: Progress | None = ..., **options: Unpack[ModelOptions]) -> ModelProto: ...
 def tile(model: Any, out: Any = None, *, budget: int | None = None, budget_of: str = "total", max_ops: int | None = None,
-         join: str = "any", progress: Any = None, **options: Any) -> Any:
+         join: str = "any", extra_flops: int = 0, progress: Any = None, **options: Any) -> Any:
     """Make a model that computes the same in less memory, with standard operators alone, as ``onnxmem tile`` does.
 
     Ops of large values run in bands of rows, channels or hidden units.  With ``out``, the result is the file of this name, and
@@ -71,8 +81,8 @@ def tile(model: Any, out: Any = None, *, budget: int | None = None, budget_of: s
 
     ``budget`` is what a run may take, reached with the fewest ops: :class:`BudgetError` if it cannot be.  Without one, the
     arena is the smallest that is found.  ``budget_of`` is ``total``, weights, inputs and outputs included, or ``arena``;
-    ``max_ops`` limits the ops of the result; ``join="concat"`` joins results by Concat alone, not also by ScatterND.  The other
-    options are those of :class:`ModelOptions`.
+    ``max_ops`` limits the ops of the result; ``join="concat"`` joins results by Concat alone, not also by ScatterND.  Values may
+    be computed twice, with at most ``extra_flops`` percent more work.  The other options are those of :class:`ModelOptions`.
     """
     check_options(options, MODEL_OPTIONS, "tile")
     if join not in ("any", "concat"):
@@ -80,7 +90,8 @@ def tile(model: Any, out: Any = None, *, budget: int | None = None, budget_of: s
     program = Program(model, {**options, "budget": budget, "budget_of": budget_of, "progress": progress})
     done = _tiled(program, s.TileOptions(
         size=ctypes.sizeof(s.TileOptions), budget=program.budget("arena"), only_concat=join == "concat",
-        nodes=0 if max_ops is None else number_of("max_ops", max_ops, 1, 1000000)))
+        nodes=0 if max_ops is None else number_of("max_ops", max_ops, 1, 1000000),
+        extra_flops=number_of("extra_flops", extra_flops, 0, 100000)))
     if out is not None:
         program.context.check(lib.om_model_save(program.context.handle, program.handle, path_of(out)))
         return done
@@ -106,7 +117,9 @@ def _tiled(program: Program, how: s.TileOptions) -> Tiling:
 
 def _told(found: s.Tiling, arena: s.PlanArena) -> Tiling:
     regions = [found.region[k] for k in range(found.n)]
+    copies = [found.copy[k] for k in range(found.ncopy)]
     return Tiling(
         found.before, arena.bytes, arena.lower_bound, found.ops_before, found.ops_after, found.flops_before, found.flops_after,
         [TiledRegion(text(one.first), text(one.last), one.ops, one.bands, text(one.axis), text(one.join), one.steps) for one in regions],
+        [TiledCopy(text(one.value), one.ops, one.flops) for one in copies],
         text(found.highest) if found.highest else None, found.highest_bytes, text(found.why) if found.why else None)

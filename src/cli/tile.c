@@ -45,6 +45,9 @@ tell(om_cli *c, const char *out, const struct result *r)
 		added_work(t));
 	for (uint32_t k = 0; k < t->n; k++)
 		tell_region(c, &t->region[k]);
+	for (uint32_t k = 0; k < t->ncopy && t->n; k++)
+		printf("  computed twice: %s (%" PRIu32 " ops, work %+.2f %%)\n", om_clean_text(c->mem, t->copy[k].value), t->copy[k].ops,
+			100 * t->copy[k].flops / t->flops_before);
 	if (t->n == 0)
 		printf("  not tiled: no regions were found whose arena is smaller\n");
 	if (t->highest && t->highest_bytes + t->highest_bytes / 8 >= r->arena)
@@ -76,6 +79,17 @@ region_json(om_cli *c, const struct om_tiled_region *r)
 }
 
 static json_t *
+copy_json(om_cli *c, const struct om_tiled_copy *r)
+{
+	json_t *j = json_object();
+
+	json_object_set_new(j, "value", text(c, r->value));
+	json_object_set_new(j, "ops", json_integer(r->ops));
+	json_object_set_new(j, "flops", json_real(r->flops));
+	return j;
+}
+
+static json_t *
 bytes_json(uint64_t n)
 {
 	return json_integer((json_int_t)n);
@@ -86,7 +100,7 @@ write_json(om_cli *c, FILE *to, const void *arg)
 {
 	const struct result *r = arg;
 	const om_tiling *t = r->t;
-	json_t *j = json_object(), *regions = json_array();
+	json_t *j = json_object(), *regions = json_array(), *copies = json_array();
 
 	for (uint32_t k = 0; k < t->n; k++)
 		json_array_append_new(regions, region_json(c, &t->region[k]));
@@ -99,7 +113,10 @@ write_json(om_cli *c, FILE *to, const void *arg)
 	json_object_set_new(j, "ops", json_integer(t->ops_after));
 	json_object_set_new(j, "flops_before", json_real(t->flops_before));
 	json_object_set_new(j, "flops", json_real(t->flops_after));
+	for (uint32_t k = 0; k < t->ncopy && t->n; k++)
+		json_array_append_new(copies, copy_json(c, &t->copy[k]));
 	json_object_set_new(j, "regions", regions);
+	json_object_set_new(j, "copies", copies);
 	json_object_set_new(j, "highest_outside", text(c, t->highest));
 	json_object_set_new(j, "highest_outside_bytes", bytes_json(t->highest_bytes));
 	json_object_set_new(j, "highest_outside_why", text(c, t->why));
@@ -116,6 +133,7 @@ read_options(om_cli *c, om_tile_options *o)
 	*o = (om_tile_options)OM_TILE_OPTIONS(.budget = 0);
 	OM_TRY(om_cli_settings(c));
 	OM_TRY(om_cli_number(c, "tile-nodes", 1, 1000000, &o->nodes));
+	OM_TRY(om_cli_number(c, "extra-flops", 0, OM_TILE_MOST_EXTRA, &o->extra_flops));
 	if (join && strcmp(join, "any") != 0 && strcmp(join, "concat") != 0)
 		return om_fail(c->session, OM_USAGE, "option --join requires any or concat, not %s", join);
 	o->only_concat = join && strcmp(join, "concat") == 0;
@@ -167,6 +185,8 @@ static const om_opt opts[] = {
 		"                            not reached [the smallest arena]"},
 	{"budget-of", "WHAT", "what the budget limits: `total`, arena, weights, inputs and outputs together; or\n"
 		"                            `arena` [total]"},
+	{"extra-flops", "PERCENT", "values may be computed twice, with at most PERCENT more work: those with readers far apart,\n"
+		"                            as of squeeze-and-excitation blocks, and long skips [0]"},
 	{"tile-nodes", "N", "limit of the ops of OUT [4000]"},
 	{"join", "HOW", "how results become whole: `concat`; `any`, also by ScatterND, which takes less memory\n"
 		"                            where the runtime computes it in place [any]"},

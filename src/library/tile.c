@@ -27,8 +27,9 @@ static const char *
 tiling_pipeline(const struct tile *w)
 {
 	const om_tile_options *o = &w->options;
-	const char *text = om_printf(w->mem, "%s,tile=%s:budget=%llu", om_host_decided(w->host, w->prog, simplify),
-		o->only_concat ? "concat" : "any", (unsigned long long)o->budget);
+	const char *text = om_printf(w->mem, "%s,tile=%s:budget=%llu:extra-flops=%llu",
+		om_host_decided(w->host, w->prog, simplify), o->only_concat ? "concat" : "any", (unsigned long long)o->budget,
+		(unsigned long long)o->extra_flops);
 
 	return o->nodes ? om_printf(w->mem, "%s:nodes=%llu", text, (unsigned long long)o->nodes) : text;
 }
@@ -44,6 +45,9 @@ copy(const om_tiling *t, om_arena *mem)
 		all->region[k].first = om_strdup(mem, t->region[k].first);
 		all->region[k].last = om_strdup(mem, t->region[k].last);
 	}
+	all->copy = om_memdup(mem, t->copy, t->ncopy * sizeof *t->copy);
+	for (uint32_t k = 0; k < t->ncopy; k++)
+		all->copy[k].value = om_strdup(mem, t->copy[k].value);
 	all->highest = t->highest ? om_strdup(mem, t->highest) : NULL;
 	return all;
 }

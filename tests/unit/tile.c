@@ -11,7 +11,7 @@
 #include "lower/tile/tile_internal.h"
 #include "unit.h"
 
-enum { PROGRAMS = 1000, VALUES = 40, TRIES = 40 };
+enum { PROGRAMS = 1000, VALUES = 40, TRIES = 40, COPIES = 3 };
 
 static const char simplify[] = "inline,shapes,fold,prune";
 static const char order[] = "schedule=original,liveness,views,alias-io=declared,inplace,loops,pack";
@@ -142,7 +142,8 @@ add_global(struct maker *m, uint32_t x)
 
 	fprintf(m->to, "\t%%v%u = GlobalAveragePool(%%v%u)\n", m->n, x);
 	add_value(m, (const int64_t[]){d[0], d[1], 1, 1});
-	fprintf(m->to, "\t%%v%u = Mul(%%v%u, %%v%u)\n", m->n, x, m->n - 1);
+	fprintf(m->to, "\t%%c%u = Neg(%%v%u)\n\t%%d%u = Sigmoid(%%c%u)\n", m->n, m->n - 1, m->n, m->n);
+	fprintf(m->to, "\t%%v%u = Mul(%%v%u, %%d%u)\n", m->n, x, m->n);
 	add_value(m, d);
 }
 
@@ -282,7 +283,7 @@ is_equal(const bench *a, const bench *b, bool is_sum)
 /* ---- Regions. ---- */
 
 struct counts {
-	unsigned packed, tiled, of_axis[OM_TILE_AXES], of_join[OM_TILE_JOINS];
+	unsigned packed, copied, tiled, of_axis[OM_TILE_AXES], of_join[OM_TILE_JOINS];
 };
 
 static const uint64_t *
@@ -293,6 +294,22 @@ sizes(om_arena *mem, const om_prog *p)
 	for (uint32_t k = 0; k < p->nvalue; k++)
 		bytes[k] = p->values[k]->def ? om_value_bytes(p->values[k]) : 0;
 	return bytes;
+}
+
+/* In every other program, some values are computed a second time for their late readers. */
+static om_status
+copy_values(bench *b, uint64_t *state, om_tile_request *request, unsigned *copied)
+{
+	for (int k = 0; k < COPIES && om_rng_below(state, 2); k++) {
+		om_tile_graph *g = om_tile_graph_new(b->p, request, b->mem);
+		size_t n;
+		const om_tile_copy *c = om_tile_copies(g, 0, (uint32_t)om_rng_below(state, g->nop), 1, 1e9, b->mem, &n);
+		if (n == 0)
+			return OM_OK;
+		OM_TRY(om_tile_copy_make(b->s, b->p, &c[om_rng_below(state, n)], b->mem, request));
+		++*copied;
+	}
+	return OM_OK;
 }
 
 /* A region that can be tiled so; false: none was met.  The reference kernel of Softmax adds in an order that depends on
@@ -329,9 +346,10 @@ is_same_in_bands(uint64_t seed, struct counts *n)
 		uint32_t packed;
 		good = is_ok(b.s, om_tile_unpack(b.s, b.p, &packed));
 		n->packed += packed;
-		const om_tile_request request = {.bytes = sizes(b.mem, b.p)};
-		om_tile_graph *g = om_tile_graph_new(b.p, &request, b.mem);
+		om_tile_request request = {.bytes = sizes(b.mem, b.p)};
 		uint64_t state = seed ^ 77;
+		good &= is_ok(b.s, copy_values(&b, &state, &request, &n->copied));
+		om_tile_graph *g = om_tile_graph_new(b.p, &request, b.mem);
 		if (good && pick(g, &state, b.mem, &choice, &is_sum)) {
 			const om_tile_plan plan = {.choice = &choice, .n = 1};
 			good = is_ok(b.s, om_tile_apply(b.s, b.p, &request, &plan)) && run_planned(&a, &o, seed)
@@ -359,13 +377,59 @@ random_regions(void)
 		CU_ASSERT_TRUE_FATAL(is_same_in_bands(seed, &n));
 	CU_ASSERT_TRUE(n.tiled > PROGRAMS / 2);
 	CU_ASSERT_TRUE(n.packed > PROGRAMS / 50);
+	CU_ASSERT_TRUE(n.copied > PROGRAMS / 20);
 	for (int k = 0; k < OM_TILE_AXES; k++)
 		CU_ASSERT_TRUE(n.of_axis[k] > PROGRAMS / 50);
 	for (int k = 0; k < OM_TILE_JOINS; k++)
 		CU_ASSERT_TRUE(n.of_join[k] > PROGRAMS / 50);
 }
 
+/* ---- Copies. ---- */
+
+/* A large value that is read at once, for its mean, and once more after it. */
+static const char excited[] =
+	"program \"\" ir 8 opset 17\n"
+	"^main(%x: float32[1,2,32,32], %w: float32[16,2,1,1], %t: float32[16,16,1,1], %u: float32[1,16,1,1]) {\n"
+	"\t%a = Conv(%x, %w)\n"
+	"\t%b = Relu(%a)\n"
+	"\t%m = GlobalAveragePool(%b)\n"
+	"\t%c = Conv(%m, %t)\n"
+	"\t%d = Sigmoid(%c)\n"
+	"\t%e = Mul(%b, %d)\n"
+	"\t%y = Conv(%e, %u)\n"
+	"\tret %y\n}\n";
+
+static om_tile_plan
+search_with(bench *b, double most_flops)
+{
+	const om_tile_request request = {.bytes = sizes(b->mem, b->p), .most_ops = 400, .effort = 1 << 20, .most_flops = most_flops};
+	om_tile_plan plan;
+
+	CU_ASSERT_TRUE(is_ok(b->s, om_tile_search(b->s, b->p, &request, b->mem, &plan)));
+	return plan;
+}
+
+static void
+copies_within_the_limit(void)
+{
+	bench b = bench_open();
+	const uint64_t whole = 4 * 16 * 32 * 32;
+	const double again = 16 * 32 * 32 * 5;
+
+	CU_ASSERT_TRUE_FATAL(is_ok(b.s, bench_plan(&b, excited, simplify)));
+	const om_tile_plan none = search_with(&b, 0), few = search_with(&b, again - 1000), enough = search_with(&b, again + 1000);
+	CU_ASSERT_EQUAL(none.ncopy, 0);
+	CU_ASSERT_TRUE(none.after >= whole);
+	CU_ASSERT_EQUAL(few.ncopy, 0);
+	CU_ASSERT_EQUAL(few.after, none.after);
+	CU_ASSERT_EQUAL_FATAL(enough.ncopy, 1);
+	CU_ASSERT_EQUAL(enough.copy[0].nop, 2);
+	CU_ASSERT_TRUE(enough.after < whole / 2);
+	bench_close(&b);
+}
+
 static CU_TestInfo tile_tests[] = {
+	{"values are computed twice within the limit of the work", copies_within_the_limit},
 	{"random regions in bands give the same", random_regions},
 	CU_TEST_INFO_NULL,
 };

@@ -38,9 +38,17 @@ typedef struct om_tile_choice {
 	uint32_t nstep;           /* ops that replace those of the region */
 } om_tile_choice;
 
+/* A value that is computed a second time for its late readers, right before the first of them. */
+typedef struct om_tile_copy {
+	uint32_t reader;          /* id of that reader */
+	uint32_t *value, nvalue;  /* ids of the value and of views of it that late readers read */
+	uint32_t *op, nop;        /* ids of the ops that run again, in order */
+	double flops;             /* of these */
+} om_tile_copy;
+
 /* Why the op of the highest step outside of all regions is in none. */
 typedef struct om_tile_refusal {
-	const om_op *op;          /* NULL: all ops are in regions */
+	const char *op;           /* label; NULL: all ops are in regions */
 	uint64_t bytes;           /* estimated, of that step */
 	const char *why;          /* a phrase */
 } om_tile_refusal;
@@ -52,11 +60,14 @@ typedef struct om_tile_request {
 	uint64_t most_ops;        /* limit of the ops of the tiled graph */
 	bool only_concat;         /* results become whole by Concat alone */
 	uint64_t effort;          /* limit of the search, in ops of bands that are simulated */
+	double most_flops;        /* limit of the work of copies; 0: nothing is computed twice */
 } om_tile_request;
 
 /* The result of a search. */
 typedef struct om_tile_plan {
-	om_tile_choice *choice;   /* disjoint, in order */
+	om_tile_copy *copy;       /* made first, one after the other */
+	uint32_t ncopy;           /* how many */
+	om_tile_choice *choice;   /* disjoint, in order; of the program with the copies */
 	uint32_t n;               /* how many; 0: none serves */
 	uint64_t before, after;   /* estimated peaks: untiled, tiled */
 	uint64_t simulated;       /* effort that was spent */
@@ -64,15 +75,19 @@ typedef struct om_tile_plan {
 	om_tile_refusal refusal;  /* about the highest step outside of all regions */
 } om_tile_plan;
 
-/* Find regions that lower the peak of `p`, whose shapes are known and constants folded.  Results are allocated from
- * `mem`.  The ops run in the order of the blocks. */
-void om_tile_search(const om_prog *p, const om_tile_request *r, om_arena *mem, om_tile_plan *out);
+/* Find regions, and copies if they are allowed, that lower the peak of `p`, whose shapes are known and constants folded.
+ * Results are allocated from `mem`.  The ops run in the order of the blocks. */
+om_status om_tile_search(om_session *s, const om_prog *p, const om_tile_request *r, om_arena *mem, om_tile_plan *out);
+
+/* Make the copies of a plan in `p`: the program that it was made for, or a copy of it with the same ids.  The sizes of the
+ * request are then those of the changed program. */
+om_status om_tile_copy_all(om_session *s, om_prog *p, const om_tile_plan *plan, om_arena *mem, om_tile_request *r);
 
 /* Divide products that are only cut into blocks of columns, such as packed queries, keys and values, into one product for
  * each block; `*count` receives their number.  It takes no more work, and gives the search more ways. */
 om_status om_tile_unpack(om_session *s, om_prog *p, uint32_t *count);
 
-/* Replace the regions of a plan in `p`: the program that it was made for, or a copy of it with the same ids. */
+/* Replace the regions of a plan in `p`, in which its copies were made. */
 om_status om_tile_apply(om_session *s, om_prog *p, const om_tile_request *r, const om_tile_plan *plan);
 
 #endif

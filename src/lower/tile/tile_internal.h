@@ -71,6 +71,15 @@ int64_t om_tile_to(om_tile_rule *r, uint32_t k, int64_t hi);
 /* The part [lo, hi). */
 bool om_tile_part(om_arena *mem, const om_tile_rule *r, int64_t lo, int64_t hi, om_slice *s);
 
+/* ---- Copies (tile_copy.c). ---- */
+
+/* Candidates for a peak of `most` that the step at `high` exceeds: copies of values without readers for a while, which have
+ * late ones after position `from`, with the nearest first. */
+om_tile_copy *om_tile_copies(om_tile_graph *g, uint32_t from, uint32_t high, uint64_t most, double most_flops, om_arena *mem,
+	size_t *n);
+/* Make one.  The sizes of the request become those of the changed program, allocated from `mem`. */
+om_status om_tile_copy_make(om_session *s, om_prog *p, const om_tile_copy *c, om_arena *mem, om_tile_request *r);
+
 /* ---- Regions (tile_region.c). ---- */
 
 /* A reader of a value in the bands. */

@@ -9,7 +9,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "ir/binding.h"
 #include "ir/query.h"
+#include "ir/steps.h"
 #include "lower/tile/tile_internal.h"
 
 enum {
@@ -20,6 +22,7 @@ enum {
 	LONGEST = 400,            /* ops of a region */
 	MOST_STEPS = 4000,        /* ops that replace those of a region */
 	MOST_ROUNDS = 28,
+	MOST_COPIES = 24,
 	FIRST_SCATTER = 13,       /* opset with ScatterND and Pad for all types */
 };
 
@@ -59,18 +62,30 @@ struct reached {
 	uint64_t peak;
 };
 
-struct search {
-	om_tile_graph *g;
-	const om_tile_request *request;
+/* What is known about regions, for all programs that are searched. */
+struct known {
 	om_arena *mem;
-	uint32_t *cut;
-	uint32_t ncut;
 	struct memo **slot;       /* open addressing */
 	size_t nmemo, nslot;
-	uint64_t *hash;           /* [ncut][LONGEST + 1] from a cut to the one so many after it; 0: not computed */
-	uint64_t *through;        /* of the same, UINT64_MAX: not computed */
 	uint64_t simulated;
 	bool is_limited, may_scatter;
+};
+
+/* The search in a program: the given one, or a copy of it with values that are computed twice. */
+struct search {
+	struct known *known;
+	om_arena *mem;
+	const om_prog *p;
+	om_tile_request request;  /* with the sizes of this program */
+	om_tile_graph *g;
+	uint32_t *cut;
+	uint32_t ncut;
+	uint64_t *hash;           /* [ncut][LONGEST + 1] from a cut to the one so many after it; 0: not computed */
+	uint64_t *through;        /* of the same, UINT64_MAX: not computed */
+	struct reached *at;       /* [ncut] the last path */
+	om_tile_copy *copy;       /* that the program has */
+	uint32_t ncopy;
+	double flops;             /* of the copies */
 };
 
 /* ---- Memo. ---- */
@@ -86,7 +101,7 @@ slot_of(struct memo **slot, size_t n, uint64_t hash)
 }
 
 static void
-grow(struct search *s)
+grow(struct known *s)
 {
 	const size_t n = s->nslot ? s->nslot * 2 : 1024;
 	struct memo **slot = OM_NEWN(s->mem, struct memo *, n);
@@ -109,17 +124,18 @@ static struct memo *
 memo_of(struct search *s, uint32_t x, uint32_t y)
 {
 	uint64_t *hash = &s->hash[pair(x, y)];
+	struct known *known = s->known;
 	struct memo **at;
 
 	if (!*hash)
 		*hash = om_tile_hash(s->g, s->cut[x], s->cut[y]) | 1;
-	if (s->nmemo * 2 >= s->nslot)
-		grow(s);
-	at = slot_of(s->slot, s->nslot, *hash);
+	if (known->nmemo * 2 >= known->nslot)
+		grow(known);
+	at = slot_of(known->slot, known->nslot, *hash);
 	if (!*at) {
-		*at = OM_NEW(s->mem, struct memo);
+		*at = OM_NEW(known->mem, struct memo);
 		(*at)->hash = *hash;
-		s->nmemo++;
+		known->nmemo++;
 	}
 	return *at;
 }
@@ -158,7 +174,7 @@ make_region(struct search *s, const struct interval *i, struct memo *m, om_arena
 {
 	const bool is_region = om_tile_region_new(s->g, s->cut[i->x], s->cut[i->y], i->axis, mem, r);
 
-	s->simulated += s->cut[i->y] - s->cut[i->x];
+	s->known->simulated += s->cut[i->y] - s->cut[i->x];
 	m->is_known[i->axis] = true;
 	m->is_region[i->axis] = is_region;
 	m->longest[i->axis] = r->longest;
@@ -177,7 +193,7 @@ simulate(struct search *s, const struct interval *i, struct memo *m, uint32_t ba
 	if (make_region(s, i, m, tmp, &r) && om_tile_code_new(&r, bands, i->join, tmp, &c)) {
 		cost->peak = om_tile_sweep(s->g, &c, &r, NULL);
 		cost->nstep = (uint32_t)c.nstep;
-		s->simulated += c.nstep;
+		s->known->simulated += c.nstep;
 	}
 	om_arena_free(tmp);
 }
@@ -192,8 +208,8 @@ cost_of(struct search *s, const struct interval *i, struct memo *m, uint32_t ste
 		return cost;
 	if ((m->is_known[i->axis] && m->longest[i->axis] < bands) || (uint64_t)bands * (s->cut[i->y] - s->cut[i->x]) > MOST_STEPS) {
 		*cost = none;
-	} else if (s->simulated >= s->request->effort) {
-		s->is_limited = true;
+	} else if (s->known->simulated >= s->request.effort) {
+		s->known->is_limited = true;
 		return &none;
 	} else {
 		simulate(s, i, m, bands, cost);
@@ -268,7 +284,7 @@ choose(struct search *s, uint32_t x, uint32_t y, uint64_t most, om_tile_choice *
 	for (int axis = 0; axis < OM_TILE_AXES; axis++)
 		for (int join = 0; join < OM_TILE_JOINS; join++) {
 			const struct interval i = {x, y, (om_tile_axis)axis, (om_tile_join)join};
-			if (!is_region(s, &i, m) || (join == OM_TILE_SCATTER && !(s->may_scatter && m->scatters[axis])))
+			if (!is_region(s, &i, m) || (join == OM_TILE_SCATTER && !(s->known->may_scatter && m->scatters[axis])))
 				continue;
 			const uint32_t step = fewest_bands(s, &i, m, most);
 			if (step == LADDER)
@@ -345,8 +361,16 @@ try_regions(struct search *s, struct reached *at, uint32_t x, uint32_t y, uint64
 }
 
 static bool
-find_path(struct search *s, uint64_t most, struct reached *at)
+is_complete(const struct search *s)
 {
+	return s->at[s->ncut - 1].is_reached && s->at[s->ncut - 1].ops <= s->request.most_ops;
+}
+
+static bool
+find_path(struct search *s, uint64_t most)
+{
+	struct reached *at = s->at;
+
 	memset(at, 0, s->ncut * sizeof *at);
 	at[0].is_reached = true;
 	for (uint32_t x = 0; x < s->ncut; x++) {
@@ -357,55 +381,23 @@ find_path(struct search *s, uint64_t most, struct reached *at)
 		if (y < s->ncut && s->g->live[i] <= most && (x == 0 || at[x].is_tiled || y - x <= NEAR))
 			try_regions(s, at, x, y, most);
 	}
-	return at[s->ncut - 1].is_reached && at[s->ncut - 1].ops <= s->request->most_ops;
+	return is_complete(s);
 }
 
 static void
-store_path(const struct search *s, const struct reached *at, om_tile_plan *out)
+store_path(const struct search *s, om_arena *mem, om_tile_plan *out)
 {
+	const struct reached *at = s->at;
 	uint32_t n = 0;
 
 	for (uint32_t x = s->ncut - 1; x; x = at[x].from)
 		n += at[x].is_tiled;
-	out->choice = OM_NEWN(s->mem, om_tile_choice, n);
+	out->choice = OM_NEWN(mem, om_tile_choice, n);
 	out->n = n;
 	for (uint32_t x = s->ncut - 1; x; x = at[x].from)
 		if (at[x].is_tiled)
 			out->choice[--n] = at[x].choice;
 	out->after = at[s->ncut - 1].peak;
-}
-
-/* ---- Bisection. ---- */
-
-/* The lowest peak, to within about 2 %. */
-static void
-bisect(struct search *s, om_tile_plan *out)
-{
-	struct reached *at = OM_NEWN(s->mem, struct reached, s->ncut);
-	uint64_t low = 0, high = out->before;
-
-	for (int round = 0; round < MOST_ROUNDS && high - low > high / 50; round++) {
-		const uint64_t most = low ? (uint64_t)sqrt((double)low * (double)high) : high / 2;
-		if (find_path(s, most, at)) {
-			store_path(s, at, out);
-			high = out->after;
-		} else {
-			low = most;
-		}
-	}
-}
-
-static void
-search(struct search *s, om_tile_plan *out)
-{
-	struct reached *at = OM_NEWN(s->mem, struct reached, s->ncut);
-
-	if (s->request->budget && out->before <= s->request->budget)
-		return;
-	if (s->request->budget && find_path(s, s->request->budget, at))
-		store_path(s, at, out);
-	else
-		bisect(s, out);
 }
 
 /* ---- Cuts. ---- */
@@ -427,16 +419,231 @@ list_cuts(struct search *s)
 	for (uint32_t i = 0; i <= s->g->nop; i++)
 		if (is_cut(s->g, i))
 			s->cut[s->ncut++] = i;
+	s->at = OM_NEWN(s->mem, struct reached, s->ncut);
 	s->hash = OM_NEWN(s->mem, uint64_t, (size_t)s->ncut * (LONGEST + 1));
 	s->through = OM_NEWN(s->mem, uint64_t, (size_t)s->ncut * (LONGEST + 1));
 	memset(s->through, 0xff, (size_t)s->ncut * (LONGEST + 1) * sizeof *s->through);
+}
+
+/* ---- Programs with copies. ---- */
+
+static void
+begin(struct search *s)
+{
+	s->g = om_tile_graph_new(s->p, &s->request, s->mem);
+	list_cuts(s);
+}
+
+/* A copy of the given program with `n` copies of values. */
+static om_status
+vary(om_session *session, const struct search *given, const om_tile_copy *copy, uint32_t n, struct search *out)
+{
+	om_prog *p;
+
+	*out = (struct search){.known = given->known, .mem = om_arena_new(), .request = given->request};
+	om_status st = om_prog_copy(session, given->p, &p);
+	if (st != OM_OK) {
+		om_arena_free(out->mem);
+		return st;
+	}
+	out->p = p;
+	out->copy = om_memdup(out->mem, copy, n * sizeof *copy);
+	out->ncopy = n;
+	for (uint32_t k = 0; k < n && st == OM_OK; k++) {
+		st = om_tile_copy_make(session, p, &copy[k], out->mem, &out->request);
+		out->flops += copy[k].flops;
+	}
+	if (st == OM_OK)
+		begin(out);
+	return st;
+}
+
+static void
+end(struct search *s)
+{
+	om_prog_free((om_prog *)s->p);
+	om_arena_free(s->mem);
+}
+
+static uint32_t
+last_reached(const struct search *s)
+{
+	uint32_t x = s->ncut - 1;
+
+	while (!s->at[x].is_reached)
+		x--;
+	return x;
+}
+
+/* How far a path got: the position in the given program, of `nop` ids, of the first op after it. */
+static uint32_t
+progress(const struct search *s, const struct search *given)
+{
+	uint32_t i = s->cut[last_reached(s)];
+
+	while (i < s->g->nop && s->g->op[i]->id >= given->p->nop)
+		i++;
+	return i < s->g->nop ? given->g->position[s->g->op[i]->id] : given->g->nop;
+}
+
+/* ---- Copies. ---- */
+
+/* The first step that prevents a path, and the copies that may help. */
+static om_tile_copy *
+candidates(const struct search *s, uint64_t most, size_t *n)
+{
+	const uint32_t from = s->cut[last_reached(s)], high = first_high(s, from, most);
+
+	return om_tile_copies(s->g, from, high, most, s->request.most_flops - s->flops, s->known->mem, n);
+}
+
+/* Is a path for `most` better with the first program? */
+static bool
+is_further(const struct search *a, const struct search *b, const struct search *given)
+{
+	const uint32_t x = progress(a, given), y = progress(b, given);
+
+	return x != y ? x > y : a->flops < b->flops;
+}
+
+/* The program with one more copy whose path for `most` gets further; NULL: there is none. */
+static om_status
+add_copy(om_session *session, const struct search *given, const struct search *now, uint64_t most, struct search **out)
+{
+	struct known *known = given->known;
+	size_t n;
+	const om_tile_copy *more = candidates(now, most, &n);
+	om_tile_copy *copy = OM_NEWN(known->mem, om_tile_copy, now->ncopy + 1);
+
+	*out = NULL;
+	memcpy(copy, now->copy, now->ncopy * sizeof *copy);
+	for (size_t k = 0; k < n && !known->is_limited; k++) {
+		struct search *s = OM_NEW(known->mem, struct search);
+		copy[now->ncopy] = more[k];
+		OM_TRY(vary(session, given, copy, now->ncopy + 1, s));
+		find_path(s, most);
+		const bool is_good = progress(s, given) > progress(now, given) && (!*out || is_further(s, *out, given));
+		if (is_good && *out)
+			end(*out);
+		if (is_good)
+			*out = s;
+		else
+			end(s);
+	}
+	return OM_OK;
+}
+
+static void
+replace(const struct search *given, struct search **best, struct search *s)
+{
+	if (*best != given && *best != s)
+		end(*best);
+	*best = s;
+}
+
+/* A path for `most`, in the program `*best` or with more copies. */
+static om_status
+find(om_session *session, struct search *given, struct search **best, uint64_t most, bool *found)
+{
+	struct search *now = *best, *next;
+
+	*found = find_path(now, most);
+	while (!*found && now->ncopy < MOST_COPIES && given->request.most_flops > 0) {
+		OM_TRY(add_copy(session, given, now, most, &next));
+		if (now != *best)
+			end(now);
+		if (!next)
+			return OM_OK;
+		now = next;
+		*found = is_complete(now);
+	}
+	if (*found)
+		replace(given, best, now);
+	else if (now != *best)
+		end(now);
+	return OM_OK;
+}
+
+/* Do the copies after `k` copy only what the given program has? */
+static bool
+is_needless(const struct search *s, const struct search *given, uint32_t k)
+{
+	for (uint32_t i = k + 1; i < s->ncopy; i++) {
+		const om_tile_copy *c = &s->copy[i];
+		for (uint32_t j = 0; j < c->nop; j++)
+			if (c->op[j] >= given->p->nop)
+				return false;
+		if (c->reader >= given->p->nop)
+			return false;
+	}
+	return true;
+}
+
+/* Leave out copies that the peak does not need. */
+static om_status
+leave_out(om_session *session, struct search *given, struct search **best, om_arena *mem, om_tile_plan *out)
+{
+	for (uint32_t k = (*best)->ncopy; k-- > 0;) {
+		struct search *now = *best, *s = OM_NEW(given->known->mem, struct search);
+		om_tile_copy *copy = OM_NEWN(given->known->mem, om_tile_copy, now->ncopy);
+		if (!is_needless(now, given, k))
+			continue;
+		memcpy(copy, now->copy, k * sizeof *copy);
+		memcpy(copy + k, now->copy + k + 1, (now->ncopy - k - 1) * sizeof *copy);
+		OM_TRY(vary(session, given, copy, now->ncopy - 1, s));
+		if (find_path(s, out->after)) {
+			store_path(s, mem, out);
+			replace(given, best, s);
+		} else {
+			end(s);
+		}
+	}
+	return OM_OK;
+}
+
+/* ---- Bisection. ---- */
+
+/* The lowest peak, to within about 2 %. */
+static om_status
+bisect(om_session *session, struct search *given, struct search **best, om_arena *mem, om_tile_plan *out)
+{
+	uint64_t low = 0, high = out->before;
+	bool found;
+
+	for (int round = 0; round < MOST_ROUNDS && high - low > high / 50; round++) {
+		const uint64_t most = low ? (uint64_t)sqrt((double)low * (double)high) : high / 2;
+		OM_TRY(find(session, given, best, most, &found));
+		if (found) {
+			store_path(*best, mem, out);
+			high = out->after;
+		} else {
+			low = most;
+		}
+	}
+	return OM_OK;
+}
+
+static om_status
+search(om_session *session, struct search *given, struct search **best, om_arena *mem, om_tile_plan *out)
+{
+	bool found = false;
+
+	if (given->request.budget && out->before <= given->request.budget)
+		return OM_OK;
+	if (given->request.budget)
+		OM_TRY(find(session, given, best, given->request.budget, &found));
+	if (found)
+		store_path(*best, mem, out);
+	else
+		OM_TRY(bisect(session, given, best, mem, out));
+	return leave_out(session, given, best, mem, out);
 }
 
 /* ---- Reasons. ---- */
 
 /* About the highest step outside of all regions. */
 static void
-explain(struct search *s, om_tile_plan *out)
+explain(struct search *s, om_arena *mem, om_tile_plan *out)
 {
 	const om_tile_graph *g = s->g;
 	uint32_t top = 0, k = 0;
@@ -453,7 +660,7 @@ explain(struct search *s, om_tile_plan *out)
 	}
 	if (!most)
 		return;
-	out->refusal = (om_tile_refusal){g->op[top], most, "no region with it that is small enough was found"};
+	out->refusal = (om_tile_refusal){om_strdup(mem, om_op_label(g->op[top])), most, "no region with it that is small enough was found"};
 	om_arena *tmp = om_arena_new();
 	bool any = false;
 	for (int axis = 0; axis < OM_TILE_AXES && !any; axis++) {
@@ -465,21 +672,41 @@ explain(struct search *s, om_tile_plan *out)
 		out->refusal.why = "it has no parts along any axis that is tried";
 }
 
-void
-om_tile_search(const om_prog *p, const om_tile_request *r, om_arena *mem, om_tile_plan *out)
+/* The copies are in an arena of the search. */
+static void
+keep_copies(const struct search *s, om_arena *mem, om_tile_plan *out)
 {
-	struct search s = {.request = r, .mem = mem};
+	out->ncopy = out->n ? s->ncopy : 0;
+	out->copy = OM_NEWN(mem, om_tile_copy, out->ncopy);
+	for (uint32_t k = 0; k < out->ncopy; k++) {
+		om_tile_copy c = s->copy[k];
+		c.value = om_memdup(mem, c.value, c.nvalue * sizeof *c.value);
+		c.op = om_memdup(mem, c.op, c.nop * sizeof *c.op);
+		out->copy[k] = c;
+	}
+}
+
+om_status
+om_tile_search(om_session *session, const om_prog *p, const om_tile_request *r, om_arena *mem, om_tile_plan *out)
+{
+	struct known known = {.mem = om_arena_new(), .may_scatter = !r->only_concat && om_opset_version(p, "") >= FIRST_SCATTER};
+	struct search given = {.known = &known, .mem = known.mem, .p = p, .request = *r}, *best = &given;
+	om_status st = OM_OK;
 
 	*out = (om_tile_plan){0};
-	s.may_scatter = !r->only_concat && om_opset_version(p, "") >= FIRST_SCATTER;
-	s.g = om_tile_graph_new(p, r, mem);
-	for (uint32_t i = 0; i < s.g->nop; i++)
-		out->before = s.g->step[i] > out->before ? s.g->step[i] : out->before;
+	begin(&given);
+	for (uint32_t i = 0; i < given.g->nop; i++)
+		out->before = given.g->step[i] > out->before ? given.g->step[i] : out->before;
 	out->after = out->before;
-	list_cuts(&s);
-	if (s.g->nop > 1)
-		search(&s, out);
-	out->simulated = s.simulated;
-	out->is_limited = s.is_limited;
-	explain(&s, out);
+	if (given.g->nop > 1)
+		st = search(session, &given, &best, mem, out);
+	out->simulated = known.simulated;
+	out->is_limited = known.is_limited;
+	keep_copies(best, mem, out);
+	if (st == OM_OK)
+		explain(best, mem, out);
+	if (best != &given)
+		end(best);
+	om_arena_free(known.mem);
+	return st;
 }
