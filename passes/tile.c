@@ -20,6 +20,8 @@
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
 
+enum { QUICK_NODES = 2000 };
+
 static const char plan[] = "schedule=min-memory,liveness,views,alias-io=declared,inplace,loops,pack";
 
 /* By value id: bytes in the arena. */
@@ -35,34 +37,46 @@ sizes(om_run *r, om_prog *p)
 	return bytes;
 }
 
+/* Limits are for the plan, not for what is compared here. */
+static om_plan_request
+unlimited(om_run *r)
+{
+	om_plan_request out = *r->request;
+
+	out.arena = NULL;
+	out.narena = 0;
+	out.total = 0;
+	return out;
+}
+
 /* The arena of the plan that a copy of the program gets, whatever the limits are. */
 static om_status
 planned(om_run *r, const om_prog *p, uint64_t *bytes)
 {
 	om_pass_hook *hook = r->host->hook;
-	om_plan_request unlimited = *r->request;
+	const om_plan_request request = unlimited(r);
 	om_prog *copy;
 
-	unlimited.arena = NULL;
-	unlimited.narena = 0;
-	unlimited.total = 0;
 	OM_TRY(om_prog_copy(r->session, p, &copy));
 	r->host->hook = NULL;
-	const om_status st = om_host_run_for(r->host, copy, plan, om_plan_request_copy(&unlimited, r->scratch));
+	const om_status st = om_host_run_for(r->host, copy, plan, om_plan_request_copy(&request, r->scratch));
 	r->host->hook = hook;
 	*bytes = st == OM_OK ? copy->plan->arena[0].bytes : 0;
 	om_prog_free(copy);
 	return st;
 }
 
-/* The arena of the program in the order that it has. */
+/* The arena of the program in the order that it has, found by a quick search. */
 static om_status
 packed(om_run *r, om_prog *p, uint64_t *bytes)
 {
 	const om_assignment *views, *full, *last;
+	om_plan_request request = unlimited(r);
 
-	OM_TRY(om_assign_schedule(r->session, p, om_schedule_new(p, r->scratch), r->request, om_prog_op_facts(p, r->request),
-		r->scratch, &views, &full, &last));
+	request.search_nodes = QUICK_NODES;
+	const om_plan_request *quick = om_plan_request_copy(&request, r->scratch);
+	OM_TRY(om_assign_schedule(r->session, p, om_schedule_new(p, r->scratch), quick, om_prog_op_facts(p, quick), r->scratch,
+		&views, &full, &last));
 	om_arena_size size;
 	OM_TRY(om_assignment_size(r->session, p, last, &size));
 	*bytes = size.bytes;

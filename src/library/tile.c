@@ -5,6 +5,7 @@
 
 #include "base/guard.h"
 #include "base/options.h"
+#include "host/host.h"
 #include "ir/facts.h"
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
@@ -12,6 +13,8 @@
 
 static const char simplify[] = "inline,shapes,fold,prune";
 static const char order[] = "prune,schedule=min-memory,liveness,views,alias-io=declared,inplace,loops,pack";
+
+enum { QUICK_NODES = 4000 };
 
 struct tile {
 	om_host *host;
@@ -52,12 +55,23 @@ copy(const om_tiling *t, om_arena *mem)
 	return all;
 }
 
+/* Ways to plan thousands of ops are compared by quick searches. */
+static om_status
+run(const struct tile *w, const char *pipeline)
+{
+	om_plan_request quick = *w->host->request;
+
+	if (!quick.search_nodes)
+		quick.search_nodes = QUICK_NODES;
+	return om_host_run_for(w->host, w->prog, pipeline, om_plan_request_copy(&quick, w->mem));
+}
+
 static om_status
 tile(struct tile *w)
 {
-	OM_TRY(om_host_run(w->host, w->prog, tiling_pipeline(w)));
+	OM_TRY(run(w, tiling_pipeline(w)));
 	w->out = copy(om_fact_data(w->prog, "tiling"), w->mem);
-	OM_TRY(om_host_run(w->host, w->prog, order));
+	OM_TRY(run(w, order));
 	return om_plan_verify(w->session, w->prog, w->prog->plan);
 }
 

@@ -13,3 +13,4 @@ echo 'program "" ir 8 opset 17
 }' >text.ir
 om tile text.ir out.onnx
 om report "$models/digits.onnx" --tile -q | sed -n '/^  arena/p'
+om tile "$models/digits.onnx" small.onnx --tile-nodes 40 --extra-flops 5 -v 2>&1 | grep -c 'pass tile'
