@@ -99,6 +99,14 @@ add_unary(struct maker *m, uint32_t x)
 	add_value(m, m->dim[x]);
 }
 
+/* Values of half the size, from which later bands take their rows. */
+static void
+add_narrow(struct maker *m, uint32_t x)
+{
+	fprintf(m->to, "\t%%n%u = Cast(%%v%u) {to = 1}\n\t%%v%u = Cast(%%n%u) {to = 11}\n", m->n, x, m->n, m->n);
+	add_value(m, m->dim[x]);
+}
+
 static void
 add_binary(struct maker *m, uint32_t x)
 {
@@ -215,9 +223,9 @@ write_results(struct maker *m)
 static char *
 make_program(uint64_t seed)
 {
-	static add_op *const image[] = {add_conv, add_conv, add_conv, add_pool, add_unary, add_unary, add_binary, add_concat,
+	static add_op *const image[] = {add_conv, add_conv, add_conv, add_pool, add_unary, add_narrow, add_binary, add_concat,
 		add_split, add_global};
-	static add_op *const token[] = {add_product, add_packed, add_attention, add_norm, add_unary, add_binary};
+	static add_op *const token[] = {add_product, add_packed, add_attention, add_norm, add_unary, add_binary, add_narrow};
 	struct maker m = {.state = seed};
 	char *text;
 	size_t size;
@@ -235,7 +243,7 @@ make_program(uint64_t seed)
 		if (is_image)
 			image[below(&m, 10)](&m, x);
 		else
-			token[below(&m, 6)](&m, x);
+			token[below(&m, 7)](&m, x);
 	}
 	write_results(&m);
 	fclose(m.to);
@@ -283,7 +291,7 @@ is_equal(const bench *a, const bench *b, bool is_sum)
 /* ---- Regions. ---- */
 
 struct counts {
-	unsigned packed, copied, tiled, of_axis[OM_TILE_AXES], of_join[OM_TILE_JOINS];
+	unsigned packed, copied, expanded, tiled, of_axis[OM_TILE_AXES], of_join[OM_TILE_JOINS];
 };
 
 static const uint64_t *
@@ -315,7 +323,7 @@ copy_values(bench *b, uint64_t *state, om_tile_request *request, unsigned *copie
 /* A region that can be tiled so; false: none was met.  The reference kernel of Softmax adds in an order that depends on
  * sizes; those of Conv and MatMul only do for float32. */
 static bool
-pick(om_tile_graph *g, uint64_t *state, om_arena *mem, om_tile_choice *c, bool *is_sum)
+pick(om_tile_graph *g, uint64_t *state, om_arena *mem, om_tile_choice *c, bool *is_sum, struct counts *n)
 {
 	for (int k = 0; k < TRIES; k++) {
 		const uint32_t first = (uint32_t)om_rng_below(state, g->nop), end = first + 1 + (uint32_t)om_rng_below(state, g->nop - first);
@@ -326,6 +334,8 @@ pick(om_tile_graph *g, uint64_t *state, om_arena *mem, om_tile_choice *c, bool *
 		if (!om_tile_region_new(g, first, end, c->axis, mem, &r) || !om_tile_code_new(&r, c->bands, c->join, mem, &code))
 			continue;
 		*is_sum = false;
+		for (size_t b = 0; b < r.nband; b++)
+			n->expanded += r.is_expansion[b];
 		for (size_t b = 0; b < r.nband; b++)
 			*is_sum |= r.band[b]->is_sum || strcmp(r.band[b]->op->type, "Softmax") == 0;
 		return om_tile_sweep(g, &code, &r, NULL) > 0;
@@ -350,7 +360,7 @@ is_same_in_bands(uint64_t seed, struct counts *n)
 		uint64_t state = seed ^ 77;
 		good &= is_ok(b.s, copy_values(&b, &state, &request, &n->copied));
 		om_tile_graph *g = om_tile_graph_new(b.p, &request, b.mem);
-		if (good && pick(g, &state, b.mem, &choice, &is_sum)) {
+		if (good && pick(g, &state, b.mem, &choice, &is_sum, n)) {
 			const om_tile_plan plan = {.choice = &choice, .n = 1};
 			good = is_ok(b.s, om_tile_apply(b.s, b.p, &request, &plan)) && run_planned(&a, &o, seed)
 				&& run_planned(&b, &o, seed) && is_equal(&a, &b, is_sum);
@@ -378,6 +388,7 @@ random_regions(void)
 	CU_ASSERT_TRUE(n.tiled > PROGRAMS / 2);
 	CU_ASSERT_TRUE(n.packed > PROGRAMS / 50);
 	CU_ASSERT_TRUE(n.copied > PROGRAMS / 20);
+	CU_ASSERT_TRUE(n.expanded > PROGRAMS / 50);
 	for (int k = 0; k < OM_TILE_AXES; k++)
 		CU_ASSERT_TRUE(n.of_axis[k] > PROGRAMS / 50);
 	for (int k = 0; k < OM_TILE_JOINS; k++)

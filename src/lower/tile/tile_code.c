@@ -308,7 +308,7 @@ trim_inputs(struct emitter *e, uint32_t b, uint32_t band)
 	const om_tile_rule *rule = e->r->band[b];
 
 	for (uint32_t k = 0; k < rule->op->nin; k++) {
-		om_tile_value *v = rule->op->in[k] ? om_tile_value_of(e->r, rule->op->in[k]) : NULL;
+		om_tile_value *v = rule->op->in[k] ? om_tile_value_held(e->r, rule->op->in[k]) : NULL;
 		bool is_last = v && v->is_banded && rule->in[k].axis != OM_WHOLE;
 		for (size_t i = 0; is_last && i < v->nreader; i++)
 			is_last = v->reader[i].band <= b || !is_active(e, v->reader[i].band, band);
@@ -437,6 +437,37 @@ emit_whole(struct emitter *e, const om_op *op)
 	}
 }
 
+static bool find_inputs(struct emitter *e, const om_tile_rule *rule, const om_slice *s, uint32_t *in);
+
+/* The rows of a value, computed for one reader; NONE: rows are missing. */
+static uint32_t
+expand(struct emitter *e, om_tile_rule *rule, om_part part)
+{
+	const om_op *op = rule->op;
+	uint32_t *in = OM_NEWN(e->mem, uint32_t, op->nin);
+	om_slice s;
+
+	if (!om_tile_part(e->mem, rule, part.lo, part.hi, &s) || !find_inputs(e, rule, &s, in))
+		return NONE;
+	const uint32_t made = piece_new(e->r->g, e->c, op->out[0], part, false);
+	om_tile_step *step = step_new(e->c, OM_TILE_PART, op, op->nin, 1);
+	memcpy(step->in, in, op->nin * sizeof *in);
+	step->rule = rule;
+	step->part = (om_part){rule->axis, part.lo, part.hi};
+	step->out[0] = made;
+	return made;
+}
+
+static uint32_t
+piece_for(struct emitter *e, const om_value *v, om_part part)
+{
+	om_tile_value *at = om_tile_value_of(e->r, v);
+
+	if (part.axis == OM_WHOLE)
+		return whole_piece(e, at);
+	return at->expands ? expand(e, at->expands, part) : rows(e, v, part);
+}
+
 /* The pieces of the inputs; false if one is not there. */
 static bool
 find_inputs(struct emitter *e, const om_tile_rule *rule, const om_slice *s, uint32_t *in)
@@ -448,7 +479,7 @@ find_inputs(struct emitter *e, const om_tile_rule *rule, const om_slice *s, uint
 			continue;
 		if (s->in[k].axis != rule->in[k].axis)
 			return false;
-		in[k] = s->in[k].axis == OM_WHOLE ? whole_piece(e, om_tile_value_of(e->r, v)) : rows(e, v, s->in[k]);
+		in[k] = piece_for(e, v, s->in[k]);
 		if (in[k] == NONE)
 			return false;
 	}
@@ -541,7 +572,7 @@ emit_band(struct emitter *e, uint32_t band)
 
 	for (uint32_t b = 0; b < n; b++) {
 		const int64_t lo = e->done[band * n + b], hi = e->done[(band + 1) * n + b];
-		if (hi <= lo)
+		if (hi <= lo || e->r->is_expansion[b])
 			continue;
 		if (!emit_part(e, e->r->band[b], lo, hi))
 			return false;

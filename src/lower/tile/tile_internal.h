@@ -96,6 +96,7 @@ typedef struct om_tile_value {
 	bool is_whole;            /* some op needs all of it */
 	bool is_out;              /* read after the region */
 	bool is_before;           /* computed before the bands */
+	om_tile_rule *expands;    /* the op that computes each reader's rows from a smaller value; NULL: it runs as others do */
 	om_tile_reader *reader;
 	size_t nreader, capreader;
 } om_tile_value;
@@ -109,6 +110,7 @@ typedef struct om_tile_region {
 	size_t nvalue, capvalue;
 	uint32_t *of;             /* by value id: index + 1 in `value`; 0: none */
 	om_tile_rule **band;      /* ops that run in bands, in order */
+	bool *is_expansion;       /* by index in `band`: the op runs for each of its readers */
 	size_t nband;
 	const om_op **before;     /* ops that run before the bands */
 	size_t nbefore, capbefore;
@@ -120,6 +122,10 @@ typedef struct om_tile_region {
 bool om_tile_region_new(om_tile_graph *g, uint32_t first, uint32_t end, om_tile_axis axis, om_arena *mem, om_tile_region *r);
 /* The entry of a value; NULL: it is not in the region, or a constant. */
 om_tile_value *om_tile_value_of(const om_tile_region *r, const om_value *v);
+
+/* The entry of the value whose rows are held for readers of `v`: `v` itself, or what its rows are computed from for each
+ * reader. */
+om_tile_value *om_tile_value_held(const om_tile_region *r, const om_value *v);
 
 /* ---- The ops of the bands (tile_code.c). ---- */
 

@@ -280,20 +280,85 @@ list_bands(struct walk *w, const bool *is_banded)
 	}
 }
 
+/* ---- Expansions. ---- */
+
+/* The only input that is divided; NONE: there are others, or none. */
+static uint32_t
+divided_input(const om_tile_rule *rule)
+{
+	uint32_t at = OM_TILE_NONE, n = 0;
+
+	for (uint32_t k = 0; k < rule->op->nin; k++)
+		if (om_tile_is_divided(rule, k)) {
+			at = k;
+			n++;
+		}
+	return n == 1 ? at : OM_TILE_NONE;
+}
+
+/* Does each row need that row of input `k` alone? */
+static bool
+is_row_by_row(om_tile_rule *rule, uint32_t k)
+{
+	for (int64_t i = 0; i < rule->length; i++)
+		if (om_tile_from(rule, k, i) != i || om_tile_to(rule, k, i + 1) != i + 1)
+			return false;
+	return true;
+}
+
+/* Does the op, such as DequantizeLinear, make a larger value of each row?  Then rows of its input are kept for later bands,
+ * and each reader has the op run for the rows that it needs: in between is nothing that keeps other runtimes from fusing
+ * the two.  */
+static bool
+is_expansion(const om_tile_region *r, om_tile_rule *rule)
+{
+	const uint32_t k = divided_input(rule);
+
+	if (rule->is_sum || k == OM_TILE_NONE || rule->op->nout != 1 || rule->index != 0)
+		return false;
+	const om_value *x = rule->op->in[k], *y = rule->op->out[0];
+	const om_tile_value *from = om_tile_value_of(r, x), *to = om_tile_value_of(r, y);
+	return !to->is_out && !to->is_before && from->axis == to->axis && !from->expands && om_shape_equal(&x->shape, &y->shape)
+		&& om_dtype_bits(x->type.elem) < om_dtype_bits(y->type.elem) && is_row_by_row(rule, k);
+}
+
+/* ---- Readers. ---- */
+
+om_tile_value *
+om_tile_value_held(const om_tile_region *r, const om_value *v)
+{
+	om_tile_value *e = om_tile_value_of(r, v);
+
+	return e && e->expands ? om_tile_value_of(r, e->expands->op->in[divided_input(e->expands)]) : e;
+}
+
+static void
+list_readers_of(om_tile_region *r, uint32_t b)
+{
+	const om_tile_rule *rule = r->band[b];
+
+	for (uint32_t k = 0; k < rule->op->nin; k++) {
+		if (!om_tile_is_divided(rule, k))
+			continue;
+		om_tile_value *e = om_tile_value_held(r, rule->op->in[k]);
+		e->is_source = !e->is_banded;
+		if (!r->is_expansion[b])
+			OM_PUSH(r->mem, e->reader, e->nreader, e->capreader, ((om_tile_reader){b, k}));
+	}
+}
+
 /* The readers of values in the bands, the sources, and the longest of them. */
 static void
 list_readers(om_tile_region *r)
 {
+	r->is_expansion = OM_NEWN(r->mem, bool, r->nband);
 	for (uint32_t b = 0; b < r->nband; b++) {
-		const om_tile_rule *rule = r->band[b];
+		om_tile_rule *rule = r->band[b];
 		r->longest = rule->length > r->longest ? rule->length : r->longest;
-		for (uint32_t k = 0; k < rule->op->nin; k++) {
-			if (!om_tile_is_divided(rule, k))
-				continue;
-			om_tile_value *e = om_tile_value_of(r, rule->op->in[k]);
-			e->is_source = !e->is_banded;
-			OM_PUSH(r->mem, e->reader, e->nreader, e->capreader, ((om_tile_reader){b, k}));
-		}
+		r->is_expansion[b] = is_expansion(r, rule);
+		if (r->is_expansion[b])
+			om_tile_value_of(r, rule->op->out[0])->expands = rule;
+		list_readers_of(r, b);
 	}
 }
 
