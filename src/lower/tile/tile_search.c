@@ -67,7 +67,7 @@ struct known {
 	om_arena *mem;
 	struct memo **slot;       /* open addressing */
 	size_t nmemo, nslot;
-	uint64_t simulated;
+	uint64_t simulated, most; /* effort: spent, and the limit */
 	bool is_limited, may_scatter;
 };
 
@@ -208,7 +208,7 @@ cost_of(struct search *s, const struct interval *i, struct memo *m, uint32_t ste
 		return cost;
 	if ((m->is_known[i->axis] && m->longest[i->axis] < bands) || (uint64_t)bands * (s->cut[i->y] - s->cut[i->x]) > MOST_STEPS) {
 		*cost = none;
-	} else if (s->known->simulated >= s->request.effort) {
+	} else if (s->known->simulated >= s->known->most) {
 		s->known->is_limited = true;
 		return &none;
 	} else {
@@ -603,11 +603,11 @@ leave_out(om_session *session, struct search *given, struct search **best, om_ar
 
 /* ---- Bisection. ---- */
 
-/* The lowest peak, to within about 2 %. */
+/* The lowest peak below that of the plan, to within about 2 %. */
 static om_status
 bisect(om_session *session, struct search *given, struct search **best, om_arena *mem, om_tile_plan *out)
 {
-	uint64_t low = 0, high = out->before;
+	uint64_t low = 0, high = out->after;
 	bool found;
 
 	for (int round = 0; round < MOST_ROUNDS && high - low > high / 50; round++) {
@@ -623,6 +623,19 @@ bisect(om_session *session, struct search *given, struct search **best, om_arena
 	return OM_OK;
 }
 
+/* First without copies: with them, peaks above the one that is found then are not tried, and there is effort left. */
+static om_status
+find_lowest(om_session *session, struct search *given, struct search **best, om_arena *mem, om_tile_plan *out)
+{
+	const double most_flops = given->request.most_flops;
+
+	given->request.most_flops = 0;
+	OM_TRY(bisect(session, given, best, mem, out));
+	given->request.most_flops = most_flops;
+	given->known->most += given->request.effort;
+	return most_flops > 0 ? bisect(session, given, best, mem, out) : OM_OK;
+}
+
 static om_status
 search(om_session *session, struct search *given, struct search **best, om_arena *mem, om_tile_plan *out)
 {
@@ -635,7 +648,7 @@ search(om_session *session, struct search *given, struct search **best, om_arena
 	if (found)
 		store_path(*best, mem, out);
 	else
-		OM_TRY(bisect(session, given, best, mem, out));
+		OM_TRY(find_lowest(session, given, best, mem, out));
 	return leave_out(session, given, best, mem, out);
 }
 
@@ -689,7 +702,7 @@ keep_copies(const struct search *s, om_arena *mem, om_tile_plan *out)
 om_status
 om_tile_search(om_session *session, const om_prog *p, const om_tile_request *r, om_arena *mem, om_tile_plan *out)
 {
-	struct known known = {.mem = om_arena_new(), .may_scatter = !r->only_concat && om_opset_version(p, "") >= FIRST_SCATTER};
+	struct known known = {.mem = om_arena_new(), .most = r->effort, .may_scatter = !r->only_concat && om_opset_version(p, "") >= FIRST_SCATTER};
 	struct search given = {.known = &known, .mem = known.mem, .p = p, .request = *r}, *best = &given;
 	om_status st = OM_OK;
 
