@@ -2,7 +2,7 @@
 EXTRA_DIST += %D%/Doxyfile %D%/doxygen.awk %D%/man3.awk %D%/guide
 # Installed as they lie in the tree, so that their links hold.
 nobase_dist_doc_DATA = README.md NEWS LICENSE \
-	docs/architecture.md docs/baselines.md docs/cli.md docs/digits.svg docs/element-types.md docs/executor.md docs/export-formats.md docs/fetch.md docs/fuzz.md docs/fuzz-readers.md docs/glossary.md docs/gradients.md \
+	docs/architecture.md docs/baselines.md docs/cli.md docs/digits.svg docs/element-types.md docs/executor.md docs/export-formats.md docs/fetch.md docs/fuzz.md%D%/decoder-operators.md %D%/digits.svg docs/fuzz-readers.md docs/glossary.md docs/gradients.md \
 	docs/html-report.md docs/html-report-large.png docs/html-report-loop.png docs/html-report-small.png docs/loops.md \
 	docs/operators.md docs/parts.md docs/plan-format.md docs/plan-quality.md docs/rematerialize.csv docs/rematerialize.svg docs/regress.md \
 	docs/scaling.csv docs/scaling.md docs/scaling.svg docs/shapes.md docs/tiling.md docs/torch.csv docs/training.md docs/trust.md docs/totals.md docs/trust.tsv \

@@ -29,7 +29,7 @@ libk_avx512_la_SOURCES = $(libk_generic_la_SOURCES)
 libk_avx512_la_CFLAGS = $(libk_avx2_la_CFLAGS) -mavx512f -mavx512vl -mavx512bw -mavx512dq
 libk_avx512_la_CPPFLAGS = $(AM_CPPFLAGS) -DOM_ISA=avx512 -DOM_VL=16 -DOM_MR=12 -DOM_NV=2 -DOM_ISA_OF_BYTES=avx512vnni
 # Products of bytes alone: the others are those of avx512.
-libk_avx512vnni_la_SOURCES = %D%/cpu/qlayer_tile.c
+libk_avx512vnni_la_SOURCES = %D%/cpu/nbits.c %D%/cpu/qlayer_tile.c
 libk_avx512vnni_la_CFLAGS = $(libk_avx512_la_CFLAGS) -mavx512vnni
 libk_avx512vnni_la_CPPFLAGS = $(AM_CPPFLAGS) -DOM_ISA=avx512vnni -DOM_VL=16
 libkernels_la_LIBADD += libk_avx2.la libk_avx512.la libk_avx512vnni.la

@@ -140,7 +140,100 @@ products(void)
 	}
 }
 
+/* ---- Rounded rows. ---- */
+
+/* Round the rows, and make them what they were rounded to. */
+static void
+round_rows(struct trial *t, om_nbits_bytes *r, float *sums)
+{
+	const om_nbits *b = &t->b;
+	const int64_t whole = om_nbits_whole(b);
+	int8_t *even = malloc((size_t)(2 * b->rows * whole));
+	float *scales = malloc((size_t)(b->rows * whole / 4) * sizeof *scales);
+	bool near = true;
+
+	*r = (om_nbits_bytes){even, even + b->rows * whole, scales};
+	for (int64_t row = 0; row < b->rows; row++) {
+		om_nbits_round(b, t->x + row * t->k, t->k, row, even, even + b->rows * whole, scales, sums);
+		for (int64_t k = 0; k < t->k; k++) {
+			float *x = &t->x[row * t->k + k];
+			const float scale = scales[(row * whole + k / 2) / 4], is = scale * (float)(k % 2 ? r->odd : r->even)[row * whole + k / 2];
+			near = near && fabsf(*x - is) <= 0.5001f * scale;
+			*x = is;
+		}
+	}
+	CU_ASSERT(near);
+}
+
+static void
+check_rounded(const om_kernels *kernels, const struct trial *t, const om_nbits_bytes *r, const float *sums)
+{
+	const int64_t n = t->b.rows * t->b.columns;
+	float *y = malloc((size_t)(n + GUARD) * sizeof *y);
+	om_nbits b = t->b;
+	bool right = true;
+
+	memset(y, 0x41, (size_t)(n + GUARD) * sizeof *y);
+	b.y = y;
+	b.even = b.odd = NULL;
+	b.sums = sums;
+	kernels->nbits->rounded(&b, r, 0, b.columns / 2);
+	kernels->nbits->rounded(&b, r, b.columns / 2, b.columns);
+	for (int64_t i = 0; i < n; i++)
+		right = right && fabs((double)y[i] - t->want[i]) <= 1e-6 * t->size[i];
+	for (size_t k = 0; k < GUARD * sizeof *y; k++)
+		right = right && ((const char *)(y + n))[k] == 0x41;
+	CU_ASSERT(right);
+	free(y);
+}
+
+static void
+rounded_products(void)
+{
+	uint64_t state = 4;
+
+	for (int k = 0; k < CASES; k++) {
+		const om_kernels *kernels;
+		om_nbits_bytes r;
+		struct trial t;
+		start(&t, &state);
+		float *sums = malloc((size_t)(t.b.rows * t.b.blocks) * sizeof *sums);
+		round_rows(&t, &r, sums);
+		compute(&t);
+		for (unsigned i = 0; (kernels = om_kernels_at(i)); i++)
+			check_rounded(kernels, &t, &r, sums);
+		free(sums);
+		free((void *)r.even);
+		free((void *)r.scales);
+		end(&t);
+	}
+}
+
+/* A row with an element that is not finite gives NaN. */
+static void
+not_a_number(void)
+{
+	enum { K = 70, BLOCKS = 3 };
+	static const uint8_t weights[BLOCKS * 16] = {0x9a, 0x27};
+	static const float scales[BLOCKS] = {1, 1, 1}, odd_ones[] = {NAN, INFINITY, -INFINITY, 1e37f};
+	int8_t even[64], odd[64];
+	float x[K] = {0}, of_bytes[16], sums[BLOCKS], y;
+	const om_nbits b = {.rows = 1, .columns = 1, .blocks = BLOCKS, .bytes = 16, .weights = weights, .scales = scales, .sums = sums, .y = &y};
+	const om_nbits_bytes r = {even, odd, of_bytes};
+	const om_kernels *kernels;
+
+	for (unsigned i = 0; (kernels = om_kernels_at(i)); i++)
+		for (int k = 0; k < 4; k++) {
+			x[1] = odd_ones[k];
+			om_nbits_round(&b, x, K, 0, even, odd, of_bytes, sums);
+			kernels->nbits->rounded(&b, &r, 0, 1);
+			CU_ASSERT(k < 3 ? isnan(y) : isfinite(y));
+		}
+}
+
 static CU_TestInfo nbits_tests[] = {
+	{"products of rounded rows are right", rounded_products},
+	{"rounded rows that are not finite give NaN", not_a_number},
 	{"products are right", products},
 	CU_TEST_INFO_NULL,
 };

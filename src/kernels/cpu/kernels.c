@@ -416,10 +416,10 @@ extern const om_qdepthwise_kernels OM_TABLE(om_qdepthwise_kernels);
 extern const om_qrows_kernels OM_TABLE(om_qrows_kernels);
 extern const om_qlayer_kernels OM_TABLE(om_qlayer_kernels);
 
-#define KERNELS(name, qlayers)                                                 \
+#define KERNELS(name, qlayers, bits)                                           \
 	.isa = name,                                                           \
 	.qlayer = &qlayers,                                                    \
-	.nbits = &OM_TABLE(om_nbits_kernels),                                  \
+	.nbits = &bits,                                                        \
 	.qdepthwise = &OM_TABLE(om_qdepthwise_kernels),                        \
 	.qrows = &OM_TABLE(om_qrows_kernels),                                  \
 	.gemm = gemm,                                                          \
@@ -447,13 +447,16 @@ extern const om_qlayer_kernels OM_TABLE(om_qlayer_kernels);
 	.elementwise = &OM_TABLE(om_elementwise_kernels),                      \
 	.rows = &OM_TABLE(om_rows_kernels)
 
-const om_kernels OM_TABLE(om_kernels) = {KERNELS(OM_TEXT(OM_ISA), OM_TABLE(om_qlayer_kernels))};
+const om_kernels OM_TABLE(om_kernels) = {
+	KERNELS(OM_TEXT(OM_ISA), OM_TABLE(om_qlayer_kernels), OM_TABLE(om_nbits_kernels))};
 
 /* The same with products of bytes by instructions of their own. */
 #ifdef OM_ISA_OF_BYTES
 extern const om_qlayer_kernels OM_JOIN(om_qlayer_kernels, OM_ISA_OF_BYTES);
+extern const om_nbits_kernels OM_JOIN(om_nbits_kernels, OM_ISA_OF_BYTES);
 extern const om_kernels OM_JOIN(om_kernels, OM_ISA_OF_BYTES);
 
 const om_kernels OM_JOIN(om_kernels, OM_ISA_OF_BYTES) = {
-	KERNELS(OM_TEXT(OM_ISA_OF_BYTES), OM_JOIN(om_qlayer_kernels, OM_ISA_OF_BYTES))};
+	KERNELS(OM_TEXT(OM_ISA_OF_BYTES), OM_JOIN(om_qlayer_kernels, OM_ISA_OF_BYTES),
+		OM_JOIN(om_nbits_kernels, OM_ISA_OF_BYTES))};
 #endif

@@ -1,6 +1,6 @@
 /* Products with 4-bit integers: see nbits.h.  A column is read once for all rows, block by block: the sum of the
  * products with the integers as they are, times the scale; what the zero points add to that is known from the sums of
- * the rows. */
+ * the rows.  With rows of 8-bit integers, products of a vector of bytes are added as integers. */
 #include <config.h>
 
 #include "kernels/cpu/nbits.h"
@@ -27,28 +27,48 @@ zero_of(const om_nbits *b, int64_t column, int64_t block)
 	return b->zeros ? (float)(b->zeros[column * b->zero_bytes + block / 2] >> block % 2 * 4 & 15) : 8;
 }
 
+/* What the zero points of a column take from the product of row `r`. */
+INLINE float
+less_of(const om_nbits *b, int64_t n, int r)
+{
+	const float *scales = b->scales + n * b->blocks, *sums = b->sums + r * b->blocks;
+	vec part = {0};
+	float all = 0;
+	int64_t i = 0;
+
+	for (; b->zeros && i < b->blocks; i++)
+		all += scales[i] * zero_of(b, n, i) * sums[i];
+	for (; i + VL <= b->blocks; i += VL)
+		part += vec_load(scales + i) * vec_load(sums + i);
+	if (i < b->blocks)
+		part += vec_load_some(scales + i, b->blocks - i) * vec_load_some(sums + i, b->blocks - i);
+	return all + 8 * vec_sum(part);
+}
+
+INLINE void
+store_column(const om_nbits *b, int64_t n, const int rows, const vec *sum)
+{
+	UNROLL
+	for (int r = 0; r < rows; r++)
+		b->y[r * b->columns + n] = vec_sum(sum[r]) - less_of(b, n, r) + (b->bias ? b->bias[n] : 0);
+}
+
 INLINE void
 column(const om_nbits *b, int64_t n, const int rows)
 {
 	const uint8_t *w = b->weights + n * b->blocks * b->bytes;
 	const float *scales = b->scales + n * b->blocks;
 	vec sum[OM_NBITS_ROWS] = {{0}};
-	float less[OM_NBITS_ROWS] = {0};
 
 	for (int64_t i = 0; i < b->blocks; i++, w += b->bytes) {
-		const float scale = scales[i], zero = scale * zero_of(b, n, i);
 		vec part[OM_NBITS_ROWS] = {{0}};
 		add_block(b, w, i * b->bytes, rows, part);
 		__builtin_prefetch(w + 1024, 0, 3);
 		UNROLL
-		for (int r = 0; r < rows; r++) {
-			sum[r] += part[r] * scale;
-			less[r] += zero * b->sums[r * b->blocks + i];
-		}
+		for (int r = 0; r < rows; r++)
+			sum[r] += part[r] * scales[i];
 	}
-	UNROLL
-	for (int r = 0; r < rows; r++)
-		b->y[r * b->columns + n] = vec_sum(sum[r]) - less[r] + (b->bias ? b->bias[n] : 0);
+	store_column(b, n, rows, sum);
 }
 
 static void
@@ -63,6 +83,77 @@ columns(const om_nbits *b, int64_t first, int64_t end)
 		}
 }
 
+/* ---- Rounded rows. ---- */
+
+enum { BYTES = 4 * VL, PIECE = 16 };  /* of a vector; a block is a multiple of PIECE */
+
+/* The scales of the four bytes of each lane of a vector at byte `at` of a column; after the last block any of them. */
+INLINE vec
+lane_scales(const om_nbits *b, const float *scales, int64_t at)
+{
+	const int64_t block = at / b->bytes;
+	float lanes[VL];
+
+	if (b->bytes % BYTES == 0)
+		return vec_all(scales[block]);
+	if (b->bytes == PIECE && block + VL / 4 <= b->blocks)
+		return vec_repeat_four(scales + block);
+	for (int k = 0; k < VL; k++) {
+		const int64_t own = (at + 4 * k) / b->bytes;
+		lanes[k] = scales[own < b->blocks ? own : block];
+	}
+	return vec_load(lanes);
+}
+
+INLINE void
+add_rounded(const om_nbits *b, const om_nbits_bytes *r, const uint8_t *w, const float *scales, int64_t at, const int rows, vec *sum)
+{
+	const int64_t whole = om_nbits_whole(b);
+	const ivec q = *(const ivec *)(const void *)w, low = q & 0x0f0f0f0f, high = (ivec)((uvec)q >> 4) & 0x0f0f0f0f;
+	const vec scale = lane_scales(b, scales, at);
+
+	UNROLL
+	for (int k = 0; k < rows; k++) {
+		const ivec even = *(const ivec *)(const void *)(r->even + k * whole + at);
+		const ivec odd = *(const ivec *)(const void *)(r->odd + k * whole + at);
+		const ivec dots = vec_dot_small(vec_dot_small((ivec){0}, low, even), high, odd);
+		sum[k] += __builtin_convertvector(dots, vec) * (scale * vec_load(r->scales + (k * whole + at) / 4));
+	}
+}
+
+INLINE void
+rounded_column(const om_nbits *b, const om_nbits_bytes *r, int64_t n, const int rows)
+{
+	const int64_t half = b->blocks * b->bytes;
+	const uint8_t *w = b->weights + n * half;
+	const float *scales = b->scales + n * b->blocks;
+	vec sum[OM_NBITS_ROWS] = {{0}};
+	int64_t at = 0;
+
+	for (; at + BYTES <= half; at += BYTES) {
+		__builtin_prefetch(w + at + 1024, 0, 3);
+		add_rounded(b, r, w + at, scales, at, rows, sum);
+	}
+	if (at < half) {
+		uint8_t rest[BYTES] = {0};
+		memcpy(rest, w + at, (size_t)(half - at));
+		add_rounded(b, r, rest, scales, at, rows, sum);
+	}
+	store_column(b, n, rows, sum);
+}
+
+static void
+rounded(const om_nbits *b, const om_nbits_bytes *r, int64_t first, int64_t end)
+{
+	for (int64_t n = first; n < end; n++)
+		switch (b->rows) {
+		case 1: rounded_column(b, r, n, 1); break;
+		case 2: rounded_column(b, r, n, 2); break;
+		case 3: rounded_column(b, r, n, 3); break;
+		default: rounded_column(b, r, n, 4); break;
+		}
+}
+
 extern const om_nbits_kernels OM_TABLE(om_nbits_kernels);
 
-const om_nbits_kernels OM_TABLE(om_nbits_kernels) = {.columns = columns};
+const om_nbits_kernels OM_TABLE(om_nbits_kernels) = {.columns = columns, .rounded = rounded};

@@ -18,7 +18,8 @@ typedef struct om_nbits {
 	int64_t zero_bytes;
 	const float *bias;        /* by column; NULL: none */
 	/* The rows, as om_nbits_split() leaves them. */
-	const float *even, *odd, *sums;
+	const float *even, *odd;
+	const float *sums;        /* [rows][blocks] */
 	float *y;                 /* [rows][columns] */
 } om_nbits;
 
@@ -28,9 +29,26 @@ int64_t om_nbits_half(const om_nbits *b);
 /* Split row `row` of x, of k elements: even and odd elements, zero after the last one, and sums of blocks. */
 void om_nbits_split(const om_nbits *b, const float *x, int64_t k, int64_t row, float *even, float *odd, float *sums);
 
+/* The rows as integers of 8 bits, as om_nbits_round() leaves them: an element is one of them times the scale of its
+ * block. */
+typedef struct om_nbits_bytes {
+	const int8_t *even, *odd; /* [rows][om_nbits_whole()], zero after the last element */
+	const float *scales;      /* [rows][om_nbits_whole() / 4]: for each four bytes of even and odd */
+} om_nbits_bytes;
+
+/* Bytes of a row of om_nbits_bytes: those of a column and more. */
+int64_t om_nbits_whole(const om_nbits *b);
+
+/* Round row `row` of x, of k elements.  `sums` as om_nbits_split(), of the rounded elements.  Elements that are not
+ * finite make the scale and the sum of their block NaN. */
+void om_nbits_round(const om_nbits *b, const float *x, int64_t k, int64_t row, int8_t *even, int8_t *odd, float *scales,
+	float *sums);
+
 typedef struct om_nbits_kernels {
 	/* Columns [first, end). */
 	void (*columns)(const om_nbits *b, int64_t first, int64_t end);
+	/* The same of rounded rows; of `b` without even and odd. */
+	void (*rounded)(const om_nbits *b, const om_nbits_bytes *r, int64_t first, int64_t end);
 } om_nbits_kernels;
 
 #endif

@@ -1,6 +1,7 @@
 /* Rows of products with 4-bit integers; see nbits.h. */
 #include <config.h>
 
+#include <math.h>
 #include <string.h>
 
 #include "kernels/cpu/nbits.h"
@@ -27,5 +28,53 @@ om_nbits_split(const om_nbits *b, const float *x, int64_t k, int64_t row, float 
 		for (int64_t j = i * b->bytes; j < (i + 1) * b->bytes; j++)
 			sum += (double)even[j] + (double)odd[j];
 		sums[row * b->blocks + i] = (float)sum;
+	}
+}
+
+enum { WIDEST = 64 };             /* bytes of a vector */
+
+int64_t
+om_nbits_whole(const om_nbits *b)
+{
+	return (om_nbits_half(b) + WIDEST - 1) / WIDEST * WIDEST;
+}
+
+/* The largest magnitude; NaN if an element is not finite. */
+static float
+largest(const float *x, int64_t n)
+{
+	float most = 0, all = 0;
+
+	for (int64_t i = 0; i < n; i++) {
+		most = fabsf(x[i]) > most ? fabsf(x[i]) : most;
+		all += x[i] * 0;
+	}
+	return most + all;
+}
+
+void
+om_nbits_round(const om_nbits *b, const float *x, int64_t k, int64_t row, int8_t *even, int8_t *odd, float *scales, float *sums)
+{
+	const int64_t whole = om_nbits_whole(b), block = 2 * b->bytes;
+
+	even += row * whole;
+	odd += row * whole;
+	scales += row * whole / 4;
+	memset(even, 0, (size_t)whole);
+	memset(odd, 0, (size_t)whole);
+	memset(scales, 0, (size_t)(whole / 4) * sizeof *scales);
+	for (int64_t i = 0; i < b->blocks; i++) {
+		const int64_t from = i * block, n = k - from < block ? k - from : block;
+		const float most = largest(x + from, n), scale = most / 127, by = most > 0 ? 127 / most : 0;
+		int32_t sum = 0;
+		for (int64_t j = 0; j < n; j++) {
+			/* Adding 1.5 * 2^23 rounds half to even. */
+			const int32_t q = by < INFINITY ? (int32_t)((x[from + j] * by + 0x1.8p23f) - 0x1.8p23f) : 0;
+			((from + j) % 2 ? odd : even)[(from + j) / 2] = (int8_t)q;
+			sum += q;
+		}
+		for (int64_t j = 0; j < b->bytes / 4; j++)
+			scales[i * b->bytes / 4 + j] = scale;
+		sums[row * b->blocks + i] = scale * (float)sum;
 	}
 }

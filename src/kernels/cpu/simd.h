@@ -199,6 +199,23 @@ vec_permute(vec a, ivec from)
 #endif
 }
 
+/* Each of VL / 4 floats four times. */
+INLINE vec
+vec_repeat_four(const float *p)
+{
+#if OM_VL == 16
+	const __m512i from = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+
+	return (vec)_mm512_permutexvar_ps(from, _mm512_castps128_ps512(_mm_loadu_ps(p)));
+#else
+	vec v;
+
+	for (int k = 0; k < OM_VL; k++)
+		v[k] = p[k / 4];
+	return v;
+#endif
+}
+
 /* Two vectors' lanes, in constant order: lane k of the result is lane f(k, s) of a, then b. */
 #define OM_LANES_4(f, s)  f(0, s), f(1, s), f(2, s), f(3, s)
 #define OM_LANES_8(f, s)  OM_LANES_4(f, s), f(4, s), f(5, s), f(6, s), f(7, s)
@@ -392,6 +409,22 @@ quads_dot(ivec sum, unsigned_quads a, signed_quads b)
 	return (ivec)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)a, (__m512i)b);
 #else
 	return sum + (vec_dot_pairs(a.even, b.even) + vec_dot_pairs(a.odd, b.odd));
+#endif
+}
+
+/* Add to each lane the sum of the products of its four bytes: of `a` from 0 to 63, of `b` signed. */
+INLINE ivec
+vec_dot_small(ivec sum, ivec a, ivec b)
+{
+#ifdef __AVX512VNNI__
+	return (ivec)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)a, (__m512i)b);
+#elif OM_VL == 16
+	return sum + (ivec)_mm512_madd_epi16(_mm512_maddubs_epi16((__m512i)a, (__m512i)b), _mm512_set1_epi16(1));
+#elif OM_VL == 8 && defined __AVX2__
+	return sum + (ivec)_mm256_madd_epi16(_mm256_maddubs_epi16((__m256i)a, (__m256i)b), _mm256_set1_epi16(1));
+#else
+	const ivec odd = (ivec)((uvec)a >> 8) & 0x00ff00ff;
+	return sum + (vec_dot_pairs(a & 0x00ff00ff, (ivec)((hvec)b << 8 >> 8)) + vec_dot_pairs(odd, (ivec)((hvec)b >> 8)));
 #endif
 }
 

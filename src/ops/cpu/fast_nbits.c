@@ -1,4 +1,5 @@
-/* MatMulNBits of a few rows: the 4-bit weights are read as they are, instead of a matrix of floats made of them. */
+/* MatMulNBits of a few rows: the 4-bit weights are read as they are, instead of a matrix of floats made of them.  Where
+ * `accuracy_level` allows it, the rows are rounded to 8 bits. */
 #include <config.h>
 
 #include "base/shape.h"
@@ -12,11 +13,12 @@
 enum { X, WEIGHTS, SCALES, ZEROS, GROUPS, BIAS };
 
 /* With more rows a matrix of floats is worth its time. */
-enum { MOST_ROWS = 16 };
+enum { MOST_ROWS = 16, LEVEL_OF_BYTES = 4 };
 
 struct nbits {
 	om_nbits b;               /* without addresses */
 	int64_t k, rows;          /* of all calls */
+	bool rounds;              /* the rows become integers of 8 bits */
 };
 
 static int64_t
@@ -58,51 +60,92 @@ nbits_prepare(om_op_context *c, void **state)
 	s->rows = rows_of(c);
 	s->b = (om_nbits){.columns = om_attr_int(c->op, "N"), .blocks = (s->k + block - 1) / block, .bytes = block / 2};
 	s->b.zero_bytes = (s->b.blocks + 1) / 2;
+	s->rounds = om_attr_int(c->op, "accuracy_level") == LEVEL_OF_BYTES;
 	return OM_OK;
 }
 
+/* The rows of a call in scratch: even and odd elements, scales of those that are rounded, sums of blocks. */
+struct room {
+	char *even, *odd, *scales, *sums;
+};
+
 static uint64_t
-half_bytes(const struct nbits *s)
+room_of(const struct nbits *s, char *base, struct room *r)
 {
-	return om_piece_size((uint64_t)(OM_NBITS_ROWS * om_nbits_half(&s->b)) * sizeof(float));
+	const int64_t half = s->rounds ? om_nbits_whole(&s->b) : om_nbits_half(&s->b) * (int64_t)sizeof(float);
+	const int64_t bytes[] = {half, half, s->rounds ? half : 0, s->b.blocks * (int64_t)sizeof(float)};
+	char **part[] = {&r->even, &r->odd, &r->scales, &r->sums};
+	uint64_t at = 0;
+
+	for (int k = 0; k < 4; k++) {
+		*part[k] = base ? base + at : NULL;
+		at += om_piece_size((uint64_t)(OM_NBITS_ROWS * bytes[k]));
+	}
+	return at;
 }
 
 static uint64_t
 nbits_workspace(const om_op_context *c)
 {
-	const struct nbits *s = c->state;
+	struct room none;
 
-	return 2 * half_bytes(s) + om_piece_size((uint64_t)(OM_NBITS_ROWS * s->b.blocks) * sizeof(float));
+	return room_of(c->state, NULL, &none);
 }
+
+struct call {
+	const om_nbits *b;
+	const om_nbits_bytes *rounded; /* NULL: the rows are floats */
+};
 
 static void
 run_columns(void *arg, int64_t from, int64_t to, uint32_t worker)
 {
+	const struct call *call = arg;
+
 	(void)worker;
-	om_kernels_get()->nbits->columns(arg, from, to);
+	if (call->rounded)
+		om_kernels_get()->nbits->rounded(call->b, call->rounded, from, to);
+	else
+		om_kernels_get()->nbits->columns(call->b, from, to);
+}
+
+/* Rows from `row` on, as many as `b` has. */
+static void
+run_rows(om_op_context *c, const om_nbits *b, int64_t row, const struct room *r)
+{
+	const struct nbits *s = c->state;
+	const float *x = (const float *)c->in[X].data + row * s->k;
+	void *even = r->even, *odd = r->odd, *scales = r->scales, *sums = r->sums;
+	const om_nbits_bytes rounded = {even, odd, scales};
+	struct call call = {b, s->rounds ? &rounded : NULL};
+
+	for (int64_t k = 0; k < b->rows; k++)
+		if (s->rounds)
+			om_nbits_round(b, x + k * s->k, s->k, k, even, odd, scales, sums);
+		else
+			om_nbits_split(b, x + k * s->k, s->k, k, even, odd, sums);
+	om_for_ranges(c, b->columns, s->k, run_columns, &call);
 }
 
 static om_status
 nbits_run(om_op_context *c)
 {
 	const struct nbits *s = c->state;
-	float *even = c->scratch, *odd = (float *)(void *)((char *)c->scratch + half_bytes(s));
-	float *sums = (float *)(void *)((char *)c->scratch + 2 * half_bytes(s));
 	om_nbits b = s->b;
+	struct room r;
 
+	room_of(s, c->scratch, &r);
 	b.weights = c->in[WEIGHTS].data;
 	b.scales = c->in[SCALES].data;
 	b.zeros = om_has_in(c, ZEROS) ? c->in[ZEROS].data : NULL;
 	b.bias = om_has_in(c, BIAS) ? c->in[BIAS].data : NULL;
-	b.even = even;
-	b.odd = odd;
-	b.sums = sums;
+	b.even = s->rounds ? NULL : (const float *)(const void *)r.even;
+	b.odd = s->rounds ? NULL : (const float *)(const void *)r.odd;
+	b.sums = (const float *)(const void *)r.sums;
 	for (int64_t row = 0; row < s->rows; row += b.rows) {
 		b.rows = s->rows - row < OM_NBITS_ROWS ? s->rows - row : OM_NBITS_ROWS;
 		b.y = (float *)c->out[0].data + row * b.columns;
-		for (int64_t r = 0; r < b.rows; r++)
-			om_nbits_split(&b, (const float *)c->in[X].data + (row + r) * s->k, s->k, r, even, odd, sums);
-		om_for_ranges(c, b.columns, s->k, run_columns, &b);
+		run_rows(c, &b, row, &r);
 	}
 	return OM_OK;
 }
