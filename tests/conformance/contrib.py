@@ -538,13 +538,19 @@ def _(r, v, t):
     ins.append(give(heads) if r.chance(0.2) else None)
     smooth = r.pick([None, None, 1]) if ins[-1] is None else None
     per = r.pick(["PER_TENSOR", "PER_CHANNEL"]) if bits else None
+
+    def blank(k, y):
+        for row, n in enumerate(lengths):
+            if slides and k > 0:
+                y[row, :, resident(n, room, window):] = 0
+        return y
     if bits:
         ins += [r.tensor("float", [1, kv, 1, h] if per == "PER_CHANNEL" else [1], 0.01, 0.3, odd=False) for _ in range(2)]
     return Case(ins, outs=3, num_heads=heads, kv_num_heads=kv, do_rotary=rotary or None, scale=r.pick([None, 0.4]),
                 rotary_interleaved=r.pick([None, 0, 1]) if rotary else None, softcap=r.pick([None, 2.0]),
                 local_window_size=window, smooth_softmax=smooth, sliding_window_cache=1 if slides else None,
                 causal=0 if window is None and not step and r.chance(0.3) else None, k_quant_type=per, v_quant_type=per,
-                kv_cache_bit_width=bits or None, near=1, steer=(6,), by_scale=True, slack=10, judge="runtime")
+                kv_cache_bit_width=bits or None, near=1, blank=blank, steer=(6,), by_scale=True, slack=10, judge="runtime")
 
 
 @ms("RotaryEmbedding")

@@ -376,6 +376,8 @@ def judge(model, result, want, who):
         return f"refused, but not by {who}: {why}"
     if len(want) == len(got):
         for k, (g, w) in enumerate(zip(got, want)):
+            if model.case.blank:
+                g, w = (model.case.blank(k, np.array(x)) for x in (g, w))
             if model.case.check:
                 said = model.case.check(model.case, k, g, w)
             else:

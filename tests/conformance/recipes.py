@@ -18,7 +18,7 @@ NUMERIC = FLOATS + INTS + UINTS
 class Case:
     def __init__(self, ins, outs=1, steer=(), opset=None, near=0, slack=1, by_scale=False, judge=None,
                  nodes=None, tolerance=None, twin=None, out_types=None, check=None, around=True, checks_bits=False,
-                 known=None, **attrs):
+                 known=None, blank=None, **attrs):
         self.ins = ins
         self.outs = [True] * outs if isinstance(outs, int) else outs
         self.steer = steer          # inputs that say what shape comes out: constants mostly
@@ -39,6 +39,7 @@ class Case:
         self.twin = twin            # a case that gives the same, and a function of what it gives: for the judge
         self.checks_bits = checks_bits
         self.known = known          # what comes out, where the recipe can tell
+        self.blank = blank          # an output, by its number, without what may be anything
 
     def __str__(self):
         ins = ", ".join("-" if a is None else f"{NAMES.get(a.dtype, a.dtype)}{list(a.shape)}{'c' if k in self.const else ''}"
