@@ -154,7 +154,8 @@ typedef struct om_train_options {
 	size_t nwrt;                 /* length of `wrt` */
 	double clip_norm;            /* maximum global L2 norm of all gradients; 0: no clipping */
 	double clip_value;           /* maximum magnitude of a gradient element; 0: no clipping */
-	const char *optimizer;       /* "sgd", "momentum", "adam", "adamw"; NULL: gradients become results */
+	const char *optimizer;       /* "sgd", "momentum", "nesterov", "adam", "adamw", "rmsprop", "adagrad", "lamb";
+	                                NULL: gradients become results */
 	double rate, momentum, beta1, beta2, epsilon, decay; /* hyperparameters of the optimizer */
 	bool trains;                 /* switch BatchNormalization, Dropout and the like to training mode */
 	bool keeps_outputs;          /* keep the results of the graph, after the loss */

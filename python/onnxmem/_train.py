@@ -47,7 +47,8 @@ def grad(model: Any, out: Any = None, *, loss: str | None = None, loss_fn: str |
 
     ``loss`` is a value of the model with one element; or ``loss_fn``, ``cross-entropy`` or ``mse``, is computed of ``output``,
     the first output by default, and of a new input ``label``.  ``wrt`` names the values whose gradients are computed, all
-    weights by default.  With an ``optimizer``, ``sgd``, ``momentum``, ``adam`` or ``adamw``, updated weights are outputs, and
+    weights by default.  With an ``optimizer``, ``sgd``, ``momentum``, ``nesterov``, ``adam``, ``adamw``,
+    ``rmsprop``, ``adagrad`` or ``lamb``, updated weights are outputs, and
     weights inputs with their old values as defaults; ``rate``, ``momentum``, ``beta1``, ``beta2``, ``epsilon`` and ``decay`` are its
     parameters, ``clip_norm`` and ``clip_value`` clip gradients.  ``train_mode`` runs BatchNormalization and Dropout in
     training mode, ``keep_outputs`` keeps the outputs of the model, and ``fused`` computes gradients by functions of the

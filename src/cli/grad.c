@@ -126,12 +126,12 @@ static const om_opt opts[] = {
 static const om_opt update_opts[] = {
 	{"clip-norm", "X", "clip the global L2 norm of all gradients to X"},
 	{"clip-value", "X", "clip every gradient element to [-X, X]"},
-	{"optimizer", "NAME", "make a training step with sgd, momentum, adam or adamw [none: gradients are outputs]"},
+	{"optimizer", "NAME", "make a training step with sgd, momentum, nesterov, adam, adamw, rmsprop, adagrad or lamb [none: gradients are outputs]"},
 	{"lr", "X", "default of the input lr, the learning rate [0.001]"},
-	{"momentum", "X", "coefficient of momentum [0.9]"},
-	{"beta1", "X", "coefficient of adam and adamw [0.9]"},
-	{"beta2", "X", "coefficient of adam and adamw [0.999]"},
-	{"epsilon", "X", "constant of adam and adamw [1e-8]"},
+	{"momentum", "X", "coefficient of momentum and nesterov [0.9]"},
+	{"beta1", "X", "coefficient of adam, adamw and lamb [0.9]"},
+	{"beta2", "X", "coefficient of adam, adamw, lamb and rmsprop [0.999]"},
+	{"epsilon", "X", "constant of adam, adamw, lamb, rmsprop and adagrad [1e-8]"},
 	{"weight-decay", "X", "weight decay [0]"},
 	{"fused-gradients", NULL, "compute the gradients of a convolution, pooling or batch normalization in one op, which\n"
 		"                            OUT defines as a function [standard operators only]"},

@@ -7,9 +7,15 @@
  *     momentum  m <- mu m + g, w - lr m
  *     adam      m <- b1 m + (1 - b1) g, v <- b2 v + (1 - b2) g g,
  *               w - lr / (1 - b1^t) m / (sqrt(v / (1 - b2^t)) + epsilon)
+ *     nesterov  m <- mu m + g, w - lr (g + mu m)
+ *     rmsprop   v <- b2 v + (1 - b2) g g, w - lr g / (sqrt(v) + epsilon)
+ *     adagrad   v <- v + g g, w - lr g / (sqrt(v) + epsilon)
+ *     lamb      m and v as adam, u = m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon) + d w,
+ *               w - lr |w| / |u| u, and w - lr u where a norm is zero
  *
  * A weight decay d adds d w to g; that of adamw shrinks w by lr d instead (Loshchilov and Hutter,
- * 2019).  Adam: Kingma and Ba, 2015. */
+ * 2019), that of lamb is in u.  Adam: Kingma and Ba, 2015.  Nesterov: as Sutskever and others write it, 2013.
+ * RMSProp: Tieleman and Hinton, 2012.  Adagrad: Duchi, Hazan and Singer, 2011.  LAMB: You and others, 2020. */
 #include <config.h>
 
 #include "grad/grad_dsl.h"
@@ -22,6 +28,7 @@
 struct common {
 	om_dtype type;
 	om_value *rate;          /* lr */
+	om_value *left;          /* 1 - b1^t */
 	om_value *step;          /* lr / (1 - b1^t) */
 	om_value *root;          /* sqrt(1 - b2^t) */
 };
@@ -87,7 +94,9 @@ common_of(struct rules *r, const om_value *w)
 		return c;
 	c->rate = AS_NUMBER(r->rate, w);
 	if (r->t) {
-		c->step = AS_NUMBER(DIV(r->rate, left_of(r, r->t, how->beta1)), w);
+		om_value *left = left_of(r, r->t, how->beta1);
+		c->left = AS_NUMBER(left, w);
+		c->step = AS_NUMBER(DIV(r->rate, left), w);
 		c->root = AS_NUMBER(DO("Sqrt", left_of(r, r->t, how->beta2)), w);
 	}
 	return c;
@@ -122,48 +131,147 @@ mixed(struct rules *r, om_value *old, om_value *v, double b)
 }
 
 static void
-update_adam(struct rules *r, om_value *w, om_value *v, om_value *from)
+update_nesterov(struct rules *r, om_value *w, om_value *v)
 {
-	const om_train_options *how = r->l->how;
+	const double mu = r->l->how->momentum;
 	om_grad *g = r->l->g;
-	struct common *c = common_of(r, w);
-	om_value *m = new_state(r->l, w, "adam_m"), *s = new_state(r->l, w, "adam_v");
-	om_value *m_next = mixed(r, m, v, how->beta1), *s_next = mixed(r, s, MUL(v, v), how->beta2);
+	om_value *m = new_state(r->l, w, "momentum");
+	om_value *next = ADD(TIMES(m, mu), v);
 
-	hand_on(r->l, m, m_next);
-	hand_on(r->l, s, s_next);
-	om_value *root = PLUS(DIV(DO("Sqrt", s_next), c->root), how->epsilon);
-	hand_on(r->l, w, SUB(from, MUL(DIV(m_next, root), c->step)));
+	hand_on(r->l, m, next);
+	update_plain(r, w, ADD(v, TIMES(next, mu)));
+}
+
+/* v / (sqrt(s) + epsilon) */
+static om_value *
+scaled(struct rules *r, om_value *v, om_value *s)
+{
+	om_grad *g = r->l->g;
+
+	return DIV(v, PLUS(DO("Sqrt", s), r->l->how->epsilon));
 }
 
 static void
-update(struct rules *r, om_value *w, om_value *v)
+update_rmsprop(struct rules *r, om_value *w, om_value *v)
 {
-	const om_train_options *how = r->l->how;
-	const bool is_w = strcmp(how->optimizer, "adamw") == 0;
 	om_grad *g = r->l->g;
+	om_value *s = new_state(r->l, w, "rmsprop_v"), *next = mixed(r, s, MUL(v, v), r->l->how->beta2);
 
-	if (how->decay != 0 && !is_w)
-		v = ADD(v, TIMES(w, how->decay));
-	if (strcmp(how->optimizer, "sgd") == 0)
-		update_plain(r, w, v);
-	else if (strcmp(how->optimizer, "momentum") == 0)
-		update_momentum(r, w, v);
-	else
-		update_adam(r, w, v, is_w && how->decay != 0
-			? MUL(w, FROM(1, TIMES(common_of(r, w)->rate, how->decay))) : w);
+	hand_on(r->l, s, next);
+	update_plain(r, w, scaled(r, v, next));
 }
 
-static om_status
-check_optimizer(const struct learn *l)
+static void
+update_adagrad(struct rules *r, om_value *w, om_value *v)
 {
-	static const char *const known[] = {"sgd", "momentum", "adam", "adamw"};
+	om_grad *g = r->l->g;
+	om_value *s = new_state(r->l, w, "adagrad_v"), *next = ADD(s, MUL(v, v));
 
-	for (size_t k = 0; k < sizeof known / sizeof known[0]; k++)
-		if (strcmp(l->how->optimizer, known[k]) == 0)
-			return OM_OK;
-	return om_fail(l->session, OM_USAGE,
-		"unknown optimizer %s, expected sgd, momentum, adam or adamw", l->how->optimizer);
+	hand_on(r->l, s, next);
+	update_plain(r, w, scaled(r, v, next));
+}
+
+/* The moments of adam: `*m` is the mean; returns sqrt(v / (1 - b2^t)) + epsilon. */
+static om_value *
+moments(struct rules *r, om_value *w, om_value *v, const char *name, om_value **m)
+{
+	const om_train_options *how = r->l->how;
+	om_grad *g = r->l->g;
+	om_value *mean = new_state(r->l, w, om_printf(r->l->tape.mem, "%s_m", name));
+	om_value *square = new_state(r->l, w, om_printf(r->l->tape.mem, "%s_v", name));
+	om_value *square_next = mixed(r, square, MUL(v, v), how->beta2);
+
+	*m = mixed(r, mean, v, how->beta1);
+	hand_on(r->l, mean, *m);
+	hand_on(r->l, square, square_next);
+	return PLUS(DIV(DO("Sqrt", square_next), common_of(r, w)->root), how->epsilon);
+}
+
+static void
+update_adam_from(struct rules *r, om_value *w, om_value *v, om_value *from)
+{
+	om_grad *g = r->l->g;
+	om_value *m, *root = moments(r, w, v, "adam", &m);
+
+	hand_on(r->l, w, SUB(from, MUL(DIV(m, root), common_of(r, w)->step)));
+}
+
+static void
+update_adam(struct rules *r, om_value *w, om_value *v)
+{
+	update_adam_from(r, w, v, w);
+}
+
+static void
+update_adamw(struct rules *r, om_value *w, om_value *v)
+{
+	const double decay = r->l->how->decay;
+	om_grad *g = r->l->g;
+
+	update_adam_from(r, w, v, decay != 0 ? MUL(w, FROM(1, TIMES(common_of(r, w)->rate, decay))) : w);
+}
+
+/* |w| / |u|, or one where either is zero. */
+static om_value *
+trust(struct rules *r, om_value *w, om_value *u)
+{
+	om_grad *g = r->l->g;
+	om_value *of_w = om_emit_attrs(g, "ReduceL2", OM_A(OM_MAKE_INT("keepdims", 0)), w);
+	om_value *of_u = om_emit_attrs(g, "ReduceL2", OM_A(OM_MAKE_INT("keepdims", 0)), u);
+	om_value *both = om_emit(g, "And", ABOVE(of_w, 0), ABOVE(of_u, 0));
+
+	return WHERE(both, DIV(of_w, of_u), om_emit_number(g, w, 1));
+}
+
+static void
+update_lamb(struct rules *r, om_value *w, om_value *v)
+{
+	const double decay = r->l->how->decay;
+	om_grad *g = r->l->g;
+	om_value *m, *root = moments(r, w, v, "lamb", &m);
+	om_value *u = DIV(DIV(m, common_of(r, w)->left), root);
+
+	if (decay != 0)
+		u = ADD(u, TIMES(w, decay));
+	update_plain(r, w, MUL(u, trust(r, w, u)));
+}
+
+/* An optimizer: how it updates a weight by its gradient. */
+static const struct optimizer {
+	const char *name;
+	void (*update)(struct rules *r, om_value *w, om_value *v);
+	bool counts;             /* it reads the number of steps */
+	bool decays;             /* weight decay is not a part of the gradient */
+} optimizers[] = {
+	{"sgd", update_plain, false, false},
+	{"momentum", update_momentum, false, false},
+	{"nesterov", update_nesterov, false, false},
+	{"adam", update_adam, true, false},
+	{"adamw", update_adamw, true, true},
+	{"rmsprop", update_rmsprop, false, false},
+	{"adagrad", update_adagrad, false, false},
+	{"lamb", update_lamb, true, true},
+};
+
+static void
+update(struct rules *r, const struct optimizer *o, om_value *w, om_value *v)
+{
+	const double decay = r->l->how->decay;
+	om_grad *g = r->l->g;
+
+	o->update(r, w, decay != 0 && !o->decays ? ADD(v, TIMES(w, decay)) : v);
+}
+
+/* NULL, with a message, if there is none. */
+static const struct optimizer *
+find_optimizer(const struct learn *l)
+{
+	for (size_t k = 0; k < sizeof optimizers / sizeof optimizers[0]; k++)
+		if (strcmp(l->how->optimizer, optimizers[k].name) == 0)
+			return &optimizers[k];
+	om_fail(l->session, OM_USAGE, "unknown optimizer %s, expected sgd, momentum, nesterov, adam, adamw, rmsprop, adagrad or lamb",
+		l->how->optimizer);
+	return NULL;
 }
 
 static om_status
@@ -182,9 +290,11 @@ om_step_update(struct learn *l)
 {
 	struct rules r = {.l = l};
 	const om_shape number = om_shape_of(0, NULL);
+	const struct optimizer *o = find_optimizer(l);
 	om_grad *g = l->g;
 
-	OM_TRY(check_optimizer(l));
+	if (!o)
+		return OM_USAGE;
 	OM_TRY(check_weights(l));
 	for (uint32_t k = 0; k < l->nwrt; k++) {
 		l->wrt[k]->is_const = false;
@@ -195,12 +305,12 @@ om_step_update(struct learn *l)
 	if (om_dtype_bits(any.type.elem) < 32)
 		any.type.elem = OM_FLOAT32;
 	r.rate = new_input(l, "lr", &any, &number, l->how->rate);
-	if (strncmp(l->how->optimizer, "adam", 4) == 0) {
+	if (o->counts) {
 		om_value *t = new_input(l, "adam_t", &any, &number, 0);
 		r.t = PLUS(t, 1);
 		hand_on(l, t, r.t);
 	}
 	for (uint32_t k = 0; k < l->nwrt; k++)
-		update(&r, l->wrt[k], l->grad[k]);
+		update(&r, o, l->wrt[k], l->grad[k]);
 	return l->tape.status;
 }
