@@ -22,6 +22,10 @@ OM_API om_status om_model_load_memory(om_session *s, const void *data, size_t si
 	const char *name, const char *folder, om_model **out);
 OM_API void om_model_free(om_model *m);   /* NULL is fine */
 
+/* An empty model with a graph called `name`, of an opset of ai.onnx: a program that is built by hand (builder.h) starts as the
+ * import of one, and om_model_update() exports it. */
+OM_API om_status om_model_empty(om_session *s, const char *name, int opset, om_model **out);
+
 /* Write the model; "-" is standard output.  A file is written under a temporary name in the
  * same folder and renamed.  Referenced external data is copied if the destination folder
  * differs, and never rewritten.  OM_USAGE if `path` is the file that the model was loaded

@@ -503,7 +503,7 @@ write_graph(struct update *u, const om_block *b, Onnx__GraphProto **out)
 	struct nodes nodes = {0};
 
 	*out = g;
-	if (b->is_other || (b->owner && (g->n_output != b->nresult || g->n_input != b->nparam)))
+	if (b->is_other || (b->nresult && g->n_output == 0) || (b->owner && (g->n_output != b->nresult || g->n_input != b->nparam)))
 		OM_TRY(write_interface(u, b, g));
 	if (b->owner)
 		rename_inputs(u, b, g);
