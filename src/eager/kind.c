@@ -349,23 +349,35 @@ is_waiting(const om_eager *e, const om_variable *v)
 	return v->state != OM_READY || (v->sequence == e->seq.serial && v->place < OM_PLACE_NONE && !e->options.no_replay);
 }
 
-/* The fewest inputs whose elements decide all shapes; 0 if they do not. */
+/* Leave out those that are not needed. */
+static uint64_t
+fewest(om_eager *e, const struct signature *s, uint64_t values)
+{
+	for (uint32_t k = 0; k < s->nin && k < 64; k++)
+		if (values >> k & 1 && is_known_by(e, s, values & ~(UINT64_C(1) << k)))
+			values &= ~(UINT64_C(1) << k);
+	return values;
+}
+
+/* The fewest inputs whose elements decide all shapes; 0 if they do not.  `*waits`: only the elements of others could. */
 static uint64_t
 find_values(om_eager *e, const struct signature *s, bool *waits)
 {
-	uint64_t all = 0;
+	uint64_t ready = 0;
+	bool others = false;
 
-	for (uint32_t k = 0; k < s->nin && k < 64; k++)
-		if (is_candidate(s->in[k])) {
-			all |= UINT64_C(1) << k;
-			*waits |= is_waiting(e, s->in[k]);
-		}
-	if (*waits || !all || !is_known_by(e, s, all))
-		return 0;
-	for (uint32_t k = 0; k < s->nin && k < 64; k++)
-		if (all >> k & 1 && is_known_by(e, s, all & ~(UINT64_C(1) << k)))
-			all &= ~(UINT64_C(1) << k);
-	return all;
+	for (uint32_t k = 0; k < s->nin && k < 64; k++) {
+		if (!is_candidate(s->in[k]))
+			continue;
+		if (is_waiting(e, s->in[k]))
+			others = true;
+		else
+			ready |= UINT64_C(1) << k;
+	}
+	if (ready && is_known_by(e, s, ready))
+		return fewest(e, s, ready);
+	*waits = others;
+	return 0;
 }
 
 static bool
