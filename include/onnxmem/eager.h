@@ -87,6 +87,12 @@ OM_API om_status om_eager_run(om_eager *e, const char *type, const om_attr *attr
 	om_eager_run(e, type, attrs, sizeof((om_variable *[]){__VA_ARGS__}) / sizeof(om_variable *), \
 		(om_variable *[]){__VA_ARGS__}, 1, out)
 
+/* Call a program, with whatever control flow it has: for new shapes of its inputs a copy is bound and planned, and kept.  NULL is
+ * an input that keeps its default.  The program is only read, and must exist until om_eager_trim() or om_eager_free().  The
+ * sequence ends here, and no gradient passes through. */
+OM_API om_status om_eager_run_program(om_eager *e, const om_prog *p, size_t nin, om_variable *const *in, size_t nout,
+	om_variable **out);
+
 /* Compute what is deferred; a sequence of calls ends here. */
 OM_API om_status om_eager_finish(om_eager *e);
 

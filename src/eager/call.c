@@ -230,7 +230,7 @@ mark_cut(const struct kind *k, om_variable *const *in, om_variable *const *out)
 static om_status
 call(om_eager *e, struct kind *k, om_variable *const *in, om_variable **out)
 {
-	const bool follows = om_tape_follows(e, k, in);
+	const bool follows = om_record_follows(e, k, in);
 	const bool remembers = e->options.result_bytes && k->is_pure && !k->is_open;
 
 	if (remembers && !follows && om_results_find(e, k, in, out))
@@ -238,7 +238,7 @@ call(om_eager *e, struct kind *k, om_variable *const *in, om_variable **out)
 	OM_TRY(make_outputs(e, k, out));
 	mark_cut(k, in, out);
 	if (follows)
-		OM_TRY(om_tape_record(e, k, in, out));
+		OM_TRY(om_record_call(e, k, in, out));
 	if (remembers && om_results_share(e, k, in, out))
 		return OM_OK;
 	OM_TRY(compute(e, k, in, out));
@@ -280,7 +280,7 @@ hold_inputs(om_eager *e, const struct signature *s)
 	for (uint32_t k = 0; k < s->nin && st == OM_OK; k++)
 		if (s->in[k]) {
 			s->in[k]->used = ++e->clock;
-			st = om_tape_restore(s->in[k]);
+			st = om_record_restore(s->in[k]);
 		}
 	return st;
 }
@@ -293,7 +293,7 @@ release_inputs(const struct signature *s)
 			s->in[k]->pins--;
 	for (uint32_t k = 0; k < s->nin; k++)
 		if (s->in[k] && !s->in[k]->users)
-			om_tape_consider(s->in[k]);
+			om_record_consider(s->in[k]);
 }
 
 om_status

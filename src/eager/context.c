@@ -126,6 +126,7 @@ om_eager_free(om_eager *e)
 		return;
 	om_results_forget(e);
 	om_gradients_forget(e);
+	om_programs_forget(e);
 	om_sequences_free(e);
 	free_records(e);
 	om_kinds_forget(e);
@@ -160,6 +161,7 @@ om_eager_forget(om_eager *e)
 	const om_status st = om_sequence_end(e);
 
 	om_gradients_forget(e);
+	om_programs_forget(e);
 	om_sequence_forget(e);
 	om_kinds_forget(e);
 	return st;

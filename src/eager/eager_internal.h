@@ -1,7 +1,7 @@
 /* Internals of the dynamic graph.
  *
  * A call is looked up as a *kind*: operator, attributes, types and shapes, with its kernel prepared (kind.c).  It is computed
- * at once, or deferred as part of a *sequence* (sequence.c).  All sequences that were seen form a trie, whose nodes are calls:
+ * at once, or deferred as part of a *sequence* (call_sequence.c).  All sequences that were seen form a trie, whose nodes are calls:
  * a kind with its data flow.  A node where sequences ended twice with the same live results has a *replay*, the
  * planned program of the calls from the root to the node (compile.c).
  */
@@ -165,7 +165,7 @@ struct call {
 	uint32_t first;              /* place of its first result */
 	uint32_t ncompiled;          /* replays of this node and its descendants */
 	struct replay *replays;
-	uint32_t place[];            /* by input */
+	uint32_t *place;             /* by input */
 };
 
 struct sequences {
@@ -208,7 +208,7 @@ om_status om_replay_compile(om_eager *e, struct call *at, struct replay *r);
 om_status om_replay_run(om_eager *e, struct call *at, struct replay *r);
 void om_replay_release(om_eager *e, struct replay *r);
 
-/* ---- Recorded calls: tape.c. ---- */
+/* ---- Recorded calls: records.c. ---- */
 
 struct record {
 	struct record *next;         /* of those that ended */
@@ -221,20 +221,23 @@ struct record {
 };
 
 /* Is the call to be recorded, and record it. */
-bool om_tape_follows(const om_eager *e, const struct kind *k, om_variable *const *in);
-om_status om_tape_record(om_eager *e, struct kind *k, om_variable *const *in, om_variable *const *out);
+bool om_record_follows(const om_eager *e, const struct kind *k, om_variable *const *in);
+om_status om_record_call(om_eager *e, struct kind *k, om_variable *const *in, om_variable *const *out);
 /* `v` is not a result any more. */
-void om_tape_leave(om_variable *v);
+void om_record_leave(om_variable *v);
 /* One owner of the record less. */
-void om_tape_end(om_eager *e, struct record *r);
+void om_record_end(om_eager *e, struct record *r);
 /* It may be dropped from now on, if nothing but records holds it; not any more. */
-void om_tape_consider(om_variable *v);
-void om_tape_unlist(om_variable *v);
+void om_record_consider(om_variable *v);
+void om_record_unlist(om_variable *v);
 /* Compute it again if it was dropped. */
-om_status om_tape_restore(om_variable *v);
+om_status om_record_restore(om_variable *v);
 
 /* The operators of gradients; gradient.c. */
 void om_gradients_forget(om_eager *e);
+
+/* Programs that were called; program.c. */
+void om_programs_forget(om_eager *e);
 
 /* ---- Remembered results: results.c. ---- */
 
@@ -274,6 +277,8 @@ struct om_eager {
 	size_t nrestored, cap_restored;
 	struct gradient *gradients;  /* operators of gradients, by the calls that they are of */
 	uint32_t ngradient;
+	struct program *callable;    /* programs that were called */
+	uint32_t ncallable;
 	struct result **results;     /* remembered; by hash */
 	uint32_t nresult;
 	double result_floor;         /* the priority of the last one that was given up */

@@ -141,10 +141,10 @@ leave_record(const struct pass *g, struct record *r)
 	for (uint32_t k = 0; k < r->kind->nout; k++)
 		if ((v = r->out[k])) {
 			v->holds--;
-			om_tape_consider(v);
+			om_record_consider(v);
 			om_variable_settle(v);
 		}
-	om_tape_end(g->e, r);
+	om_record_end(g->e, r);
 }
 
 static void
@@ -478,11 +478,11 @@ run_whole(struct pass *g)
 	om_exec *exec = g->g->exec;
 
 	for (uint32_t k = 0; k < g->nleaf; k++) {
-		OM_TRY(om_tape_restore(g->leaf[k]));
+		OM_TRY(om_record_restore(g->leaf[k]));
 		OM_TRY(om_exec_input(exec, k, &g->leaf[k]->t));
 	}
 	if (g->seed) {
-		OM_TRY(om_tape_restore(g->seed));
+		OM_TRY(om_record_restore(g->seed));
 		OM_TRY(om_exec_input(exec, g->nleaf, &g->seed->t));
 	}
 	OM_TRY(om_exec_run(exec));
@@ -697,8 +697,8 @@ check_leaves(const struct pass *g)
 {
 	for (uint32_t k = 0; k < g->nleaf; k++)
 		if (g->leaf[k]->is_cut)
-			return om_fail(g->e->session, OM_UNSUPPORTED, "the loss follows from a gradient of operators with bodies, which has no "
-				"gradient itself");
+			return om_fail(g->e->session, OM_UNSUPPORTED, "the loss follows from a program, or from a gradient of operators with "
+				"bodies, which has no gradient itself");
 	return OM_OK;
 }
 

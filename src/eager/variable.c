@@ -64,8 +64,8 @@ om_variable_settle(om_variable *v)
 
 	if (v->users || v->holds || v->pins)
 		return;
-	om_tape_unlist(v);
-	om_tape_leave(v);
+	om_record_unlist(v);
+	om_record_leave(v);
 	if (v->sequence == q->serial && v->place < q->nmade)
 		q->made[v->place] = NULL;
 	om_store_drop(v->e->memory, v->store);
@@ -77,7 +77,7 @@ om_variable *
 om_variable_keep(om_variable *v)
 {
 	v->users++;
-	om_tape_unlist(v);
+	om_record_unlist(v);
 	return v;
 }
 
@@ -88,7 +88,7 @@ om_variable_free(om_variable *v)
 		return;
 	v->users--;
 	if (v->users == 0 && v->holds)
-		om_tape_consider(v);
+		om_record_consider(v);
 	else
 		om_variable_settle(v);
 }
@@ -181,7 +181,7 @@ end_sequence(void *arg)
 static om_status
 restore(void *arg)
 {
-	return om_tape_restore(arg);
+	return om_record_restore(arg);
 }
 
 om_status

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "eager.h"
+#include "eager/eager_internal.h"
 
 static const int64_t four[] = {4}, two_two[] = {2, 2};
 static const float x4[] = {1, -2, 3, -4}, y4[] = {0.5f, 2, -1, 4};
@@ -237,6 +238,46 @@ of_a_limit(void)
 	eager_end(&g);
 }
 
+/* A while loop inside of the dynamic graph, for several shapes. */
+static void
+of_programs(void)
+{
+	struct graph g = eager_start(NULL);
+	om_prog *p = NULL;
+
+	CU_ASSERT_FATAL(is_ok(g.s, text_parse(g.s, "program \"t\" ir 10 opset 18\n^g(%x: float32[N], %n: int64[]) {\n"
+		"	%go = const bool[] {1}\n	%y = Loop(%n, %go, %x) {body = ^b(%i: int64[], %c: bool[], %a: float32[N]) {\n"
+		"		%d = Add(%a, %a)\n		ret %c, %d\n	}}\n	%z = Neg(%y)\n	ret %z\n}\n", &p)));
+	for (int k = 0; k < 6; k++) {
+		const int64_t n = 2 + k % 2, times = k;
+		const float x[] = {1, 2, 3}, f = (float)(1 << k);
+		const om_tensor count = {.type = OM_INT64, .shape = om_shape_of(0, NULL), .data = (void *)&times};
+		om_variable *in[2] = {eager_floats(g.e, 1, &n, x)}, *y, *neg;
+		CU_ASSERT_FATAL(om_variable_new(g.e, &count, &in[1]) == OM_OK);
+		CU_ASSERT_FATAL(is_ok(g.s, om_eager_run_program(g.e, p, 2, in, 1, &y)));
+		neg = eager_op(&g, "Neg", y, NULL);
+		CU_ASSERT(eager_holds(&g, neg, n, (float[]){f, 2 * f, 3 * f}));
+		om_variable_free(y);
+		CU_ASSERT(is_told(g.s, om_eager_run_program(g.e, p, 1, in, 1, &y), OM_USAGE, "2 inputs and 1 outputs"));
+		om_variable_free(neg);
+		om_variables_free(in, 2);
+	}
+	const int64_t n = 2, times = 1;
+	const om_tensor count = {.type = OM_INT64, .shape = om_shape_of(0, NULL), .data = (void *)&times};
+	om_variable *in[2] = {eager_floats(g.e, 1, &n, x4)}, *y, *sum, *grad;
+	CU_ASSERT_FATAL(om_variable_new(g.e, &count, &in[1]) == OM_OK);
+	om_variable_watch(in[0]);
+	om_eager_record(g.e, true);
+	CU_ASSERT_FATAL(is_ok(g.s, om_eager_run_program(g.e, p, 2, in, 1, &y)));
+	sum = eager_op(&g, "ReduceSum", y, NULL);
+	CU_ASSERT(is_told(g.s, om_eager_gradient(g.e, sum, NULL, 1, in, &grad), OM_UNSUPPORTED, "follows from a program"));
+	om_variable *all[] = {in[0], in[1], y, sum};
+	om_variables_free(all, 4);
+	CU_ASSERT_EQUAL(om_eager_get_stats(g.e)->variables, 0);
+	eager_end(&g);
+	om_prog_free(p);
+}
+
 static CU_TestInfo tests[] = {
 	{"calls", of_calls},
 	{"shapes from elements", of_shapes_from_elements},
@@ -247,6 +288,7 @@ static CU_TestInfo tests[] = {
 	{"repetitions", of_repetitions},
 	{"flat memory", of_flat_memory},
 	{"a limit of memory", of_a_limit},
+	{"programs", of_programs},
 	CU_TEST_INFO_NULL,
 };
 

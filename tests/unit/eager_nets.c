@@ -202,7 +202,7 @@ check(om_variable *(*forward)(struct net *t), bool trains, int runs)
 			before = om_eager_get_stats(replay.g.e)->replayed;
 	}
 	for (int k = 0; k < WEIGHTS; k++) {
-		const om_tensor *a, *b;
+		const om_tensor *a = NULL, *b = NULL;
 		CU_ASSERT_FATAL(om_variable_read(calls.w[k], &a) == OM_OK && om_variable_read(replay.w[k], &b) == OM_OK);
 		CU_ASSERT_EQUAL(memcmp(a->data, b->data, (size_t)om_shape_count(&a->shape) * sizeof(float)), 0);
 	}

@@ -22,7 +22,7 @@ is_float(const om_variable *v)
 }
 
 bool
-om_tape_follows(const om_eager *e, const struct kind *k, om_variable *const *in)
+om_record_follows(const om_eager *e, const struct kind *k, om_variable *const *in)
 {
 	if (!e->is_recording || k->op->opdef->flags & OM_SHAPE_ONLY)
 		return false;
@@ -33,7 +33,7 @@ om_tape_follows(const om_eager *e, const struct kind *k, om_variable *const *in)
 }
 
 om_status
-om_tape_record(om_eager *e, struct kind *k, om_variable *const *in, om_variable *const *out)
+om_record_call(om_eager *e, struct kind *k, om_variable *const *in, om_variable *const *out)
 {
 	struct record *r = om_memory_zeroed(sizeof *r + ((size_t)k->nin + k->nout) * sizeof *r->in);
 
@@ -73,7 +73,7 @@ free_record(om_eager *e, struct record *r)
 
 /* A chain of records may be long: the inputs of one are freed before the next one is, not inside of it. */
 void
-om_tape_end(om_eager *e, struct record *r)
+om_record_end(om_eager *e, struct record *r)
 {
 	if (--r->refs)
 		return;
@@ -90,7 +90,7 @@ om_tape_end(om_eager *e, struct record *r)
 }
 
 void
-om_tape_leave(om_variable *v)
+om_record_leave(om_variable *v)
 {
 	struct record *r = v->record;
 
@@ -98,7 +98,7 @@ om_tape_leave(om_variable *v)
 	if (!r)
 		return;
 	r->out[v->output] = NULL;
-	om_tape_end(v->e, r);
+	om_record_end(v->e, r);
 }
 
 /* ---- Dropping results. ---- */
@@ -124,7 +124,7 @@ unlist(om_variable *v)
 }
 
 void
-om_tape_unlist(om_variable *v)
+om_record_unlist(om_variable *v)
 {
 	if (v->is_listed)
 		unlist(v);
@@ -159,7 +159,7 @@ drop_one(om_eager *e)
 	for (om_variable *v = e->droppable; v; v = v->newer)
 		if (score(v) < score(best))
 			best = v;
-	om_tape_unlist(best);
+	om_record_unlist(best);
 	om_store_drop(e->memory, best->store);
 	best->store = NULL;
 	best->t.data = NULL;
@@ -168,7 +168,7 @@ drop_one(om_eager *e)
 }
 
 void
-om_tape_consider(om_variable *v)
+om_record_consider(om_variable *v)
 {
 	om_eager *e = v->e;
 
@@ -244,7 +244,7 @@ release_restored(om_eager *e)
 	while (e->nrestored) {
 		om_variable *v = e->restored[--e->nrestored];
 		v->pins--;
-		om_tape_consider(v);
+		om_record_consider(v);
 		om_variable_settle(v);
 	}
 }
@@ -264,7 +264,7 @@ restore(om_eager *e, om_variable *v)
 }
 
 om_status
-om_tape_restore(om_variable *v)
+om_record_restore(om_variable *v)
 {
 	v->pins++;
 	const om_status st = restore(v->e, v);

@@ -55,6 +55,7 @@ add_call(om_eager *e, uint64_t hash, struct kind *k, const uint32_t *place)
 
 	if (!c)
 		return NULL;
+	c->place = (uint32_t *)(c + 1);
 	c->parent = q->at;
 	c->kind = k;
 	k->refs++;
