@@ -55,7 +55,7 @@ copy(const om_tiling *t, om_arena *mem)
 	return all;
 }
 
-/* Ways to plan thousands of ops are compared by quick searches. */
+/* Ways to plan thousands of ops are compared by quick searches.  The program keeps the request. */
 static om_status
 run(const struct tile *w, const char *pipeline)
 {
@@ -63,7 +63,7 @@ run(const struct tile *w, const char *pipeline)
 
 	if (!quick.search_nodes)
 		quick.search_nodes = QUICK_NODES;
-	return om_host_run_for(w->host, w->prog, pipeline, om_plan_request_copy(&quick, w->mem));
+	return om_host_run_for(w->host, w->prog, pipeline, om_memdup(w->prog->mem, &quick, sizeof quick));
 }
 
 static om_status
