@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ._report import (ArenaReport as ArenaReport, Live as Live, Peak as Peak, Report as Report, Tensor as Tensor,
                           report as report)
     from ._dlpack import DLPackArray as DLPackArray
+    from ._fetch import fetch as fetch
     from ._library import version as version
     from ._pack import Packing as Packing, Pool as Pool, PoolResult as PoolResult, pack as pack
     from ._plan import Verified as Verified, plan as plan, strip as strip, verify as verify
@@ -38,6 +39,7 @@ _MODULES = {
                "OutOfMemoryError PassError ProgramError RunError ShapeError StalePlanError StoppedError StopSearch Status UnsupportedError UsageError",
     "_report": "ArenaReport Live Peak Report Tensor report",
     "_dlpack": "DLPackArray",
+    "_fetch": "fetch",
     "_library": "version",
     "_pack": "Packing Pool PoolResult pack",
     "_plan": "Verified plan strip verify",

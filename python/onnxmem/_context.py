@@ -80,6 +80,11 @@ class Context:
         self._raised = why
         lib.om_session_stop(self.handle, True)
 
+    @property
+    def is_stopped(self) -> bool:
+        """Did a callback or a signal ask to end?"""
+        return self._raised is not None
+
     def call(self, function: Callable[..., int], *arguments: Any) -> int:
         """Call a function that may take long, so that Ctrl-C ends it; its status.
 

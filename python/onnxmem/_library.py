@@ -74,6 +74,8 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "om_host_pipeline": (_status, (c_void_p, _prog, _prog, POINTER(s.DimRange), c_uint32, POINTER(c_char_p))),
     "om_host_check_sizes": (_status, (c_void_p, c_void_p, c_char_p, POINTER(s.Plan))),
     "om_host_tile": (_status, (c_void_p, _prog, POINTER(s.TileOptions), c_void_p, POINTER(POINTER(s.Tiling)))),
+    # fetch.h
+    "om_fetch": (_status, (c_void_p, c_char_p, POINTER(s.FetchOptions), POINTER(c_void_p))),
     # opdef.h
     "om_prog_op_rule": (_status, (c_void_p, _prog, c_char_p, POINTER(c_bool))),
     # plan.h, report.h
@@ -111,12 +113,17 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
 }
 
 
+def beside(name: str) -> str:
+    """The path of a file that wheels have beside the library."""
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "_lib", name)
+
+
 def _find() -> str:
     named = os.environ.get("ONNXMEM_LIBRARY")
     if named:
         return named
-    beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_lib", _NAME)
-    return beside if os.path.exists(beside) else _NAME
+    found = beside(_NAME)
+    return found if os.path.exists(found) else _NAME
 
 
 def _load() -> ctypes.CDLL:

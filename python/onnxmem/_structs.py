@@ -252,6 +252,27 @@ class Tiling(c.Structure):
                 ("copy", c.POINTER(TiledCopy)), ("ncopy", c.c_uint32)]
 
 
+fetch_progress = c.CFUNCTYPE(None, c.c_void_p, c.c_char_p, c.c_uint64, c.c_uint64)
+transfer_progress = c.CFUNCTYPE(None, c.c_void_p, c.c_uint64, c.c_uint64)
+FETCH_DONE, FETCH_RETRY, FETCH_FAILED, FETCH_LOCAL = range(4)
+
+
+class FetchTransfer(c.Structure):
+    _fields_ = [("url", c.c_char_p), ("fd", c.c_int), ("most", c.c_uint64), ("seconds", c.c_double), ("progress", transfer_progress),
+                ("progress_arg", c.c_void_p), ("end", c.c_int), ("retry_after", c.c_double), ("reason", c.c_char * 400)]
+
+
+transfer = c.CFUNCTYPE(None, c.c_void_p, c.POINTER(FetchTransfer))
+
+
+class FetchOptions(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("cache", c.c_char_p), ("mirror", c.POINTER(c.c_char_p)), ("nmirror", c.c_size_t),
+                ("manifest", c.c_char_p), ("builtin", c.c_char_p), ("hf_base", c.c_char_p), ("sha256", c.c_char_p),
+                ("opset", c.c_uint64), ("with_data", c.c_bool), ("offline", c.c_bool), ("timeout", c.c_double),
+                ("attempts", c.c_uint64), ("retry_delay", c.c_double), ("progress", fetch_progress), ("transfer", transfer),
+                ("arg", c.c_void_p)]
+
+
 class Step(c.Structure):
     _fields_ = [("loss", c.c_uint32), ("rate", c.c_uint32), ("sample", c.POINTER(c.c_uint32)), ("nsample", c.c_uint32)]
 
@@ -270,5 +291,5 @@ STRUCTS: dict[str, type[c.Structure]] = {
     "om_pass_counter": PassCounter, "om_pass": Pass, "om_run": Run, "om_flag_set": FlagSet, "om_exec_options": ExecOptions,
     "om_exec_op": ExecOp, "om_exec_stats": ExecStats, "om_interval": Interval, "om_buffer": Buffer,
     "om_pack_result": PackResult, "om_pool": Pool, "om_pack_group": PackGroup, "om_problem": Problem,
-    "om_train_options": TrainOptions, "om_step": Step,
+    "om_train_options": TrainOptions, "om_fetch_options": FetchOptions, "om_fetch_transfer": FetchTransfer, "om_step": Step,
 }

@@ -14,7 +14,7 @@ import pytest
 from onnxmem import _errors, _library, _structs as s
 
 INCLUDE = pathlib.Path(__file__).resolve().parents[2] / "include" / "onnxmem"
-HEADERS = "executor onnx pass tiling trainer autodiff report pack".split()
+HEADERS = "executor fetch onnx pass tiling trainer autodiff report pack".split()
 
 
 def header(name: str) -> str:
@@ -40,7 +40,7 @@ def constants() -> list[tuple[str, int]]:
              "OM_IO_ARENA": s.IO.index("arena"), "OM_IO_KEEP": s.IO.index("keep"), "OM_SEQUENCE": s.SEQUENCE,
              "OM_OPTIONAL": s.OPTIONAL, "OM_ANNOTATE_MODEL": s.ANNOTATE_MODEL, "OM_ANNOTATE_AUTO": s.ANNOTATE_AUTO,
              "OM_ANNOTATE_ORIGINAL": s.ANNOTATE_ORIGINAL, "OM_REPORT_JSON": s.REPORT_JSON, "OM_REPORT_HTML": s.REPORT_HTML,
-             "OM_REPORT_ASCII": s.REPORT_ASCII, "OM_REPORT_MARKDOWN": s.REPORT_MARKDOWN, "OM_REPORT_ORT": s.REPORT_ORT, "OM_FLAG_FLOAT": s.FLAG_FLOAT, "OM_MAX_RANK": s.MAX_RANK,
+             "OM_REPORT_ASCII": s.REPORT_ASCII, "OM_REPORT_MARKDOWN": s.REPORT_MARKDOWN, "OM_REPORT_ORT": s.REPORT_ORT, "OM_FLAG_FLOAT": s.FLAG_FLOAT, "OM_FETCH_LOCAL": s.FETCH_LOCAL, "OM_MAX_RANK": s.MAX_RANK,
              "OM_PACK_OPTIMAL": s.PACK_OPTIMAL, "OM_NDTYPE": len(s.DTYPES)}
     return list(names.items())
 

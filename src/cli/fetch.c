@@ -147,7 +147,7 @@ fetch_direct(om_cli *c, om_hub *h, const char *name)
 	if (om_cli_has(c, "with-data") || om_cli_has(c, "opset"))
 		return om_fail(c->session, OM_USAGE, "%s: --with-data and --opset are for models of a manifest",
 			om_url_for_messages(c->mem, name));
-	OM_TRY(om_cli_direct(c, name, om_cli_option(c, "sha256"), &file));
+	OM_TRY(om_cli_direct(c, h, name, om_cli_option(c, "sha256"), &file));
 	OM_TRY(om_hub_fetch(h, &file, &path));
 	return tell_path(path);
 }
@@ -155,22 +155,13 @@ fetch_direct(om_cli *c, om_hub *h, const char *name)
 static om_status
 fetch_one(om_cli *c, om_hub *h, const om_manifest *m, const char *name)
 {
-	const om_hub_model *model;
 	const char *path;
 	uint64_t opset = 0;
 
 	if (om_hub_is_direct(name))
 		return fetch_direct(c, h, name);
 	OM_TRY(om_cli_number(c, "opset", 1, 1000, &opset));
-	OM_TRY(om_manifest_find(c->session, c->mem, m, name, opset, &model));
-	if (!om_cli_has(c, "with-data")) {
-		OM_TRY(om_hub_fetch(h, &model->model, &path));
-	} else if (!model->data.path) {
-		return om_fail(c->session, OM_USAGE, "the manifest has no data for %s", name);
-	} else {
-		OM_TRY(om_hub_fetch(h, &model->data, &path));
-		OM_TRY(om_hub_unpack(h, path, &path));
-	}
+	OM_TRY(om_hub_model_of(h, m, name, opset, om_cli_has(c, "with-data"), &path));
 	return tell_path(path);
 }
 

@@ -1,12 +1,7 @@
-/* Sources of models, in order of precedence: options, environment, configuration file, manifest. */
+/* Options for the sources of models. */
 #include <config.h>
 
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "base/clock.h"
-#include "base/split.h"
 #include "cli/model_source.h"
 
 static const om_opt hub_opts[] = {
@@ -27,56 +22,17 @@ static const om_opt hub_opts[] = {
 
 const om_opt_group om_hub_options = {"fetching", hub_opts};
 
-static void
-add_mirror(om_cli *c, om_hub *h, const char *url)
+/* What the options say. */
+static om_hub_source
+source_of(om_cli *c)
 {
-	OM_PUSH(c->mem, h->mirror, h->nmirror, h->capmirror, url);
-}
-
-/* URLs separated by white space. */
-static void
-mirrors_of_environment(om_cli *c, om_hub *h)
-{
-	const char *text = getenv("ONNXMEM_MIRRORS");
-	size_t n;
-	const char **url = om_split(c->mem, text ? text : "", " \t\n", &n);
-
-	for (size_t k = 0; k < n; k++)
-		add_mirror(c, h, url[k]);
-}
-
-/* The first source that lists mirrors provides all of them. */
-static om_status
-find_mirrors(om_cli *c, om_hub *h, const om_hub_config *config, const om_manifest *m)
-{
-	const char *url;
+	om_hub_source src = {.manifest = om_cli_option(c, "manifest"), .builtin = OM_MANIFEST, .hf_base = om_cli_option(c, "hf-base")};
+	const char **mirror = OM_NEWN(c->mem, const char *, c->nset + 1), *url;
 
 	for (size_t at = 0; (url = om_cli_next(c, "mirror", &at));)
-		add_mirror(c, h, url);
-	if (h->nmirror == 0)
-		mirrors_of_environment(c, h);
-	for (size_t k = 0; k < h->nmirror; k++)
-		if (!om_is_url(h->mirror[k]))
-			return om_fail(c->session, OM_USAGE, "a mirror is an address such as https://HOST/FOLDER, not %s",
-				h->mirror[k]);
-	for (size_t k = 0, none = h->nmirror == 0; none && k < config->nmirror; k++)
-		add_mirror(c, h, config->mirror[k]);
-	for (size_t k = 0, none = h->nmirror == 0; none && k < m->nmirror; k++)
-		add_mirror(c, h, m->mirror[k]);
-	return OM_OK;
-}
-
-static om_status
-find_manifest(om_cli *c, om_hub *h, const om_hub_config *config, om_manifest *m)
-{
-	const char *where = om_cli_option(c, "manifest"), *variable = getenv("ONNXMEM_MANIFEST");
-
-	where = where ? where : variable && *variable ? variable : config->manifest ? config->manifest : OM_MANIFEST;
-	const om_status st = om_hub_manifest(h, where, m);
-	if (st != OM_OK && strcmp(where, OM_MANIFEST) == 0 && access(where, F_OK) != 0)
-		return om_fail(c->session, OM_IO, "there is no list of models in %s, where `make install` puts it; --manifest or "
-			"ONNXMEM_MANIFEST names one, such as models/manifest.json of the source", where);
-	return st;
+		mirror[src.nmirror++] = url;
+	src.mirror = mirror;
+	return src;
 }
 
 /* A line that is rewritten repeatedly, on a terminal only. */
@@ -116,25 +72,19 @@ read_numbers(om_cli *c, om_hub *h)
 }
 
 om_status
-om_cli_direct(om_cli *c, const char *name, const char *sum, om_hub_file *f)
+om_cli_direct(om_cli *c, om_hub *h, const char *name, const char *sum, om_hub_file *f)
 {
-	const char *base = om_cli_option(c, "hf-base"), *variable = getenv("ONNXMEM_HF");
-	om_hub_config config;
+	const om_hub_source src = source_of(c);
 
-	OM_TRY(om_hub_config_read(c->session, c->mem, &config));
-	base = base ? base : variable && *variable ? variable : config.hf ? config.hf : "https://huggingface.co";
-	if (!om_is_url(base))
-		return om_fail(c->session, OM_USAGE, "the base of hf: is an address such as https://HOST, not %s", base);
-	return om_hub_direct(c->session, c->mem, base, name, sum, f);
+	return om_hub_address(h, &src, name, sum, f);
 }
 
 om_status
 om_cli_hub(om_cli *c, om_hub *h, om_manifest *m)
 {
-	om_hub_config config;
+	const om_hub_source src = source_of(c);
 
-	*h = (om_hub){.session = c->session, .mem = c->mem, .timeout = 30, .delay = 1, .attempts = 5,
-		.size_limit = (uint64_t)16 << 30, .min_rate = 1024, .max_time = 86400};
+	*h = om_hub_usual(c->session, c->mem);
 	h->offline = om_cli_has(c, "offline");
 	if (om_cli_may_show(c)) {
 		h->progress = show_progress;
@@ -142,11 +92,5 @@ om_cli_hub(om_cli *c, om_hub *h, om_manifest *m)
 	}
 	OM_TRY(read_numbers(c, h));
 	h->cache = om_cli_option(c, "cache");
-	if (!h->cache)
-		OM_TRY(om_hub_cache_folder(c->session, c->mem, &h->cache));
-	if (!m)
-		return OM_OK;
-	OM_TRY(om_hub_config_read(c->session, c->mem, &config));
-	OM_TRY(find_manifest(c, h, &config, m));
-	return find_mirrors(c, h, &config, m);
+	return om_hub_open(h, &src, m);
 }

@@ -91,7 +91,7 @@ fetch_direct(struct trial *t)
 
 	OM_TRY(om_cli_hub(t->c, &h, NULL));
 	h.progress = NULL;
-	OM_TRY(om_cli_direct(t->c, t->t->fetch, NULL, &file));
+	OM_TRY(om_cli_direct(t->c, &h, t->t->fetch, NULL, &file));
 	const om_status st = om_hub_fetch(&h, &file, &t->path);
 	t->absent = om_status_exit(st) == 6;
 	OM_TRY(st);

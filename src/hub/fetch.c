@@ -277,7 +277,7 @@ try_mirrors(struct job *j)
 	om_hub *h = j->h;
 	om_transfer t = {.fd = j->fd, .expected = j->f->bytes, .limit = h->size_limit, .timeout = h->timeout,
 		.min_rate = h->min_rate, .deadline = om_now_ms() + 1e3 * h->max_time, .progress = report_progress,
-		.progress_arg = j};
+		.progress_arg = j, .hook = h->hook};
 
 	if (j->f->bytes > h->size_limit)
 		return om_fail(h->session, OM_DOWNLOAD, "%s has %llu bytes, which is more than the limit of %llu; "
@@ -452,7 +452,7 @@ fetch_manifest(om_hub *h, const char *url, const char *path, om_manifest *m)
 	size_t n;
 
 	OM_TRY(om_make_parent_folders(h->session, part));
-	om_transfer t = {.url = url, .timeout = h->timeout, .limit = MANIFEST_LIMIT, .min_rate = h->min_rate,
+	om_transfer t = {.url = url, .hook = h->hook, .timeout = h->timeout, .limit = MANIFEST_LIMIT, .min_rate = h->min_rate,
 		.deadline = om_now_ms() + 1e3 * h->max_time};
 	t.fd = open(part, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (t.fd < 0)

@@ -81,6 +81,7 @@ typedef struct om_hub {
 	double max_time;           /* seconds for a file, with all attempts and waits */
 	om_hub_progress *progress;
 	void *progress_arg;
+	struct om_transfer_hook *hook;   /* makes transfers where there is no module for them; NULL: nothing does */
 
 	uint64_t nfetched, ncached, bytes;   /* results: files downloaded, files from the cache, bytes received */
 } om_hub;
@@ -106,6 +107,28 @@ om_status om_hub_fetch(om_hub *h, const om_hub_file *f, const char **path);
 /* The folder next to a cached archive into which it was unpacked. */
 om_status om_hub_unpack(om_hub *h, const char *archive, const char **folder);
 
+/* Where models come from, before the environment and the configuration file. */
+typedef struct om_hub_source {
+	const char *const *mirror;   /* base URLs; none: of the environment, the configuration file or the manifest */
+	size_t nmirror;
+	const char *manifest;        /* a path or URL; NULL: of the environment or the configuration file, or: */
+	const char *builtin;         /* the path of the installed one */
+	const char *hf_base;         /* of names that start with hf:; NULL: as for the manifest, or https://huggingface.co */
+} om_hub_source;
+
+/* A hub with the usual limits, without cache and mirrors. */
+om_hub om_hub_usual(om_session *s, om_arena *mem);
+
+/* Find the cache folder, unless it is set, and, unless `m` is NULL, read the manifest and find the mirrors. */
+om_status om_hub_open(om_hub *h, const om_hub_source *src, om_manifest *m);
+
+/* The file of a name for which om_hub_is_direct() holds; `sum`: its checksum, or NULL. */
+om_status om_hub_address(om_hub *h, const om_hub_source *src, const char *name, const char *sum, om_hub_file *f);
+
+/* The path of a model of the manifest: of its opset, or with 0 the highest; or of the unpacked folder of its archive with
+ * data. */
+om_status om_hub_model_of(om_hub *h, const om_manifest *m, const char *name, uint64_t opset, bool with_data, const char **path);
+
 /* Read a manifest from a path or URL. A downloaded manifest is cached, and used
  * when a later download fails. */
 om_status om_hub_manifest(om_hub *h, const char *where, om_manifest *m);
@@ -130,12 +153,19 @@ typedef struct om_transfer {
 	double deadline;         /* time at which it is ended, by om_now_ms() */
 	void (*progress)(void *arg, uint64_t now, uint64_t all);
 	void *progress_arg;
+	struct om_transfer_hook *hook;   /* as in om_hub */
 
 	enum om_transfer_end end;
 	uint64_t received;           /* bytes received */
 	double retry_after;             /* seconds of delay that the server requests */
 	char reason[400];           /* reason, a clause for messages */
 } om_transfer;
+
+/* Something that makes transfers. */
+typedef struct om_transfer_hook {
+	void (*run)(void *arg, om_transfer *t);
+	void *arg;
+} om_transfer_hook;
 
 void om_transfer_run(om_transfer *t);
 

@@ -19,6 +19,10 @@ om_transfer_run(om_transfer *t)
 		calls->transfer(t);
 		return;
 	}
+	if (t->hook) {
+		t->hook->run(t->hook->arg, t);
+		return;
+	}
 	t->end = OM_TRANSFER_LOCAL_ERROR;
 	t->received = 0;
 	t->retry_after = 0;
