@@ -1,5 +1,5 @@
 # The guide, and pages of the headers: `make docs` leaves them in docs/html.
-EXTRA_DIST += %D%/Doxyfile %D%/doxygen.awk %D%/man3.awk %D%/guide
+EXTRA_DIST += %D%/Doxyfile %D%/doxygen.awk %D%/man3.awk %D%/site.sh %D%/guide
 # Installed as they lie in the tree, so that their links hold.
 nobase_dist_doc_DATA = README.md NEWS LICENSE \
 	docs/architecture.md docs/baselines.md docs/cli.md docs/digits.svg docs/element-types.md docs/executor.md docs/export-formats.md docs/fetch.md docs/fuzz.md%D%/decoder-operators.md %D%/digits.svg docs/fuzz-readers.md%D%/eager.md %D%/element-types.md docs/glossary.md docs/gradients.md \
@@ -14,3 +14,12 @@ docs:
 	else \
 		$(MKDIR_P) docs && srcdir='$(srcdir)' AWK='$(AWK)' OUTPUT=docs doxygen '$(srcdir)/docs/Doxyfile' && \
 		echo "docs/html/index.html"; fi
+
+# A site in the folder site: the headers, the guide and the pages by Doxygen, the package for Python by pydoc, and a gallery of
+# reports, of the models in GALLERY and of those of the tree.
+GALLERY =
+.PHONY: site
+site: all
+	rm -rf site && $(MKDIR_P) site/gallery site/python
+	AWK='$(AWK)' DOXYGEN='$(DOXYGEN)' PYTHON='$(PYTHON)' ONNXMEM='$(abs_top_builddir)/onnxmem$(EXEEXT)' LIBRARY='$(abs_top_builddir)/.libs/libonnxmem.so.0' \
+		$(SHELL) $(srcdir)/docs/site.sh site $(srcdir)/models/*.onnx $(GALLERY)
