@@ -15,6 +15,7 @@
 #include "ir/query.h"
 #include "onnxmem/builder.h"
 #include "onnxmem/pass.h"
+#include "opdef/rewrite_internal.h"
 
 struct cache {
 	om_run *r;
@@ -144,6 +145,35 @@ rows_of(const struct cache *c, om_value *buffer, const om_shape *shape, int64_t 
 	return out;
 }
 
+/* Replace the outputs of a folded op, as Shape(past), by constants, so that nothing computes its input, if that is
+ * possible. */
+static void
+replace_folded(const struct cache *c, om_op *op)
+{
+	if (!op->is_folded || op->nbody)
+		return;
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k] && (!op->out[k]->data || !op->out[k]->data->data || is_result(c->p, op->out[k], 0)))
+			return;
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k])
+			om_value_replace(op->out[k], om_const_new(c->p, op->block,
+				om_value_fresh(c->p, op->block, op->out[k]->name)->name, op->out[k]->data));
+	om_op_delete(op);
+}
+
+static void
+drop_folded_readers(const struct cache *c, const om_value *v)
+{
+	for (om_use *u = v->first_use, *next; u; u = next) {
+		next = u->next;
+		while (next && next->op == u->op)
+			next = next->next;
+		if (u->op)
+			replace_folded(c, u->op);
+	}
+}
+
 /* Let all ops that read `v` but `writer` read the model's rows of it. */
 static void
 redirect(const struct cache *c, om_value *v, const om_shape *shape, int64_t rows, const om_op *writer, om_op *place)
@@ -185,6 +215,8 @@ change(const struct cache *c, int64_t rows)
 
 	if (is_appended(c))
 		writer = append_rows(c);
+	drop_folded_readers(c, c->past);
+	drop_folded_readers(c, c->present);
 	c->past->shape.dim[c->axis] = c->present->shape.dim[c->axis] = rows;
 	c->past->shape.sym[c->axis] = c->present->shape.sym[c->axis] = NULL;
 	redirect(c, c->past, &past, c->before, writer, c->p->first->first);
