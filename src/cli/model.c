@@ -357,6 +357,9 @@ om_cli_passes(om_cli *c, const char *pipeline)
 	const char *requested = om_cli_option(c, "passes");
 
 	OM_TRY(om_cli_settings(c));
+	if (c->nrange && om_cli_has(c, "capacity"))
+		return om_fail(c->session, OM_USAGE, "a plan with spare rows is for one number of rows: --capacity requires numbers, not ranges, "
+			"for the dims of inputs");
 	if (requested)
 		pipeline = requested;
 	else if (!pipeline && c->device)

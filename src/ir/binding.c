@@ -6,11 +6,13 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena_internal.h"
 #include "base/guard.h"
 #include "base/sha256.h"
 #include "ir/binding.h"
+#include "ir/dim_expression.h"
 #include "ir/facts.h"
 #include "ir/query.h"
 #include "onnxmem/arena.h"
@@ -283,6 +285,26 @@ check_constant(const struct resolved *r, const struct constant *is)
 		om_dtype_text(is->t.type));
 }
 
+static bool
+number_of(const void *resolved, const char *name, size_t n, int64_t *out)
+{
+	const struct resolved *r = resolved;
+
+	for (size_t k = 0; k < r->nsymbol; k++)
+		if (strlen(r->symbol[k].name) == n && memcmp(r->symbol[k].name, name, n) == 0 && r->symbol[k].n >= 0)
+			return *out = r->symbol[k].n, true;
+	return false;
+}
+
+/* A symbol that is called "a + b" has a number where a and b do, unless it is bound to one itself. */
+static void
+resolve_expressions(struct resolved *r)
+{
+	for (size_t k = 0; k < r->nsymbol; k++)
+		if (r->symbol[k].n < 0)
+			om_dim_expression(r->symbol[k].name, number_of, r, &r->symbol[k].n);
+}
+
 static om_status
 open_dim(const struct resolved *r, const om_value *v, int d)
 {
@@ -333,6 +355,7 @@ resolve(om_session *s, const om_prog *p, const om_binding *b, om_arena *mem, str
 		OM_TRY(resolve_input(r, &b->input[k]));
 	for (size_t k = 0; k < b->nconstant; k++)
 		OM_TRY(check_constant(r, &b->constant[k]));
+	resolve_expressions(r);
 	for (uint32_t k = 0; k < g->nparam && b->rest >= 0; k++)
 		if (g->param[k]->type.kind == OM_TENSOR)
 			OM_TRY(resolve_rest(r, g->param[k], &r->shape[k], b->rest));

@@ -29,3 +29,17 @@ om report sum.ir $small --target cpu --capacity 32 --json - | sed -n '/"states"/
 om report step.ir $small --capacity 32
 om report step.ir $small --target cpu --capacity 7
 om report step.ir $small --target cpu --capacity 0
+om report step.ir --dim S=1 --dim-range P=1..7 --target cpu --capacity 32
+# A dim that is called by other dims follows from them; its own number has precedence.
+cat >mask.ir <<'IR'
+program "mask" ir 10 opset 18
+^main(%ids: float32[N,"past + new"], %past: float32[N,"past"], %new: float32[N,"new"], %twice: float32["2*(past//2) + new"]) {
+	%all = Concat(%past, %new) {axis = 1}
+	%y = Add(%all, %ids)
+	ret %y, %twice
+}
+IR
+om report mask.ir --dim N=1 --dim past=7 --dim new=2 | grep inputs:
+om report mask.ir --dim N=1 --dim past=7 --dim new=2 --dim "2*(past//2) + new=1" | grep inputs:
+om run mask.ir --input-shape past:2,3 --input-shape new:2,1 --fill deterministic | grep '^y'
+om run mask.ir --input-shape past:2,3 --input-shape new:2,1 --input-shape ids:2,5 --fill deterministic
