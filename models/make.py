@@ -221,7 +221,57 @@ def names():
     save("names.onnx", h.make_graph(nodes, "names", inputs, [value("r", [4])]))
 
 
+def decoder():
+    """A decoder of one layer with a cache of keys and values, named as exporters name them."""
+    n = h.make_node
+    nodes = [
+        n("Gather", ["words", "input_ids"], ["word"], "word"),
+        n("Gather", ["places", "position_ids"], ["place"], "place"),
+        n("Add", ["word", "place"], ["x"], "embed"),
+    ]
+    for k in "qkv":
+        nodes += [
+            n("MatMul", ["x", f"w{k}"], [f"{k}1"], f"{k}_project"),
+            n("Reshape", [f"{k}1", "heads"], [f"{k}2"], f"{k}_heads"),
+            n("Transpose", [f"{k}2"], [k], f"{k}_turn", perm=[0, 2, 1, 3]),
+        ]
+    nodes += [
+        n("Concat", ["past_key_values.0.key", "k"], ["present.0.key"], "keys", axis=2),
+        n("Concat", ["past_key_values.0.value", "v"], ["present.0.value"], "values", axis=2),
+        n("Shape", ["attention_mask"], ["total"], "total", start=1),
+        n("Squeeze", ["total"], ["total1"], "total1"),
+        n("Range", ["zero", "total1", "one"], ["key_places"], "key_places"),
+        n("Unsqueeze", ["position_ids", "axes"], ["query_places"], "query_places"),
+        n("LessOrEqual", ["key_places", "query_places"], ["is_before"], "is_before"),
+        n("Where", ["is_before", "nothing", "never"], ["mask"], "mask"),
+        n("Transpose", ["present.0.key"], ["kt"], "turn_keys", perm=[0, 1, 3, 2]),
+        n("MatMul", ["q", "kt"], ["scores"], "scores"),
+        n("Mul", ["scores", "half"], ["scaled"], "scale"),
+        n("Add", ["scaled", "mask"], ["masked"], "masked"),
+        n("Softmax", ["masked"], ["share"], "softmax", axis=-1),
+        n("MatMul", ["share", "present.0.value"], ["sum"], "sum"),
+        n("Transpose", ["sum"], ["turned"], "turn_back", perm=[0, 2, 1, 3]),
+        n("Reshape", ["turned", "rows"], ["flat"], "flat"),
+        n("MatMul", ["flat", "wo"], ["out"], "out"),
+        n("Add", ["x", "out"], ["y"], "residual"),
+        n("MatMul", ["y", "w"], ["logits"], "logits"),
+    ]
+    total = "past_sequence_length + sequence_length"
+    tokens = ["batch_size", "sequence_length"]
+    def cache(name, rows):
+        return value(name, ["batch_size", 2, rows, 4])
+    inputs = [value("input_ids", tokens, T.INT64), value("attention_mask", ["batch_size", total], T.INT64),
+              value("position_ids", tokens, T.INT64), cache("past_key_values.0.key", "past_sequence_length"),
+              cache("past_key_values.0.value", "past_sequence_length")]
+    outputs = [value("logits", tokens + [24]), cache("present.0.key", total), cache("present.0.value", total)]
+    save("decoder.onnx", h.make_graph(nodes, "decoder", inputs, outputs, [
+        weights("words", 24, 8, scale=2), weights("places", 64, 8, scale=1, seed=1), weights("wq", 8, 8, scale=2, seed=2),
+        weights("wk", 8, 8, scale=2, seed=3), weights("wv", 8, 8, seed=4), weights("wo", 8, 8, seed=5), weights("w", 8, 24, seed=6),
+        const("heads", [0, 0, 2, 4]), const("rows", [0, 0, 8]), const("zero", 0), const("one", 1), const("axes", [1, 3]),
+        const("half", 0.5, np.float32), const("nothing", 0, np.float32), const("never", -1e9, np.float32)]))
+
+
 if __name__ == "__main__":
     os.chdir(os.path.dirname(os.path.abspath(__file__)))
-    for make in (digits, branches, loop, function, external, dynamic, quant, unsorted, names):
+    for make in (digits, branches, loop, function, external, dynamic, quant, unsorted, names, decoder):
         make()

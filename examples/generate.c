@@ -1,0 +1,336 @@
+/* Generate tokens with a decoder: its caches are buffers with spare rows, in which each step writes its new rows.
+ *
+ *     cc generate.c $(pkg-config --cflags --libs onnxmem) -lm -o generate
+ *     ./generate [-c ROWS] [-n TOKENS] [-t TEMPERATURE] [-s SEED] [-w FOLDER] [-d SYMBOL=N]... MODEL.onnx TOKEN...
+ *
+ * MODEL has the inputs input_ids, and perhaps attention_mask and position_ids, all int64 with a batch of 1; caches whose
+ * names exporters give; and float32 logits as its first output.  Without -t the likeliest token is taken.  The tokens go
+ * to standard output as they come.  -w: a folder for weights as kernels read them, which the steps then share.
+ */
+#define _POSIX_C_SOURCE 200809L
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <onnxmem/executor.h>
+#include <onnxmem/onnx.h>
+#include <onnxmem/pass.h>
+#include <onnxmem/plan.h>
+
+struct generator {
+	om_session *s;
+	om_host *host;
+	om_model *model;
+	om_prog *prog;               /* as loaded */
+	const char *pipeline, *weights;
+	int64_t rows, past;          /* of the caches; of them in use */
+	int64_t *token;              /* all so far */
+	int64_t ntoken;
+	int64_t *position, *mask;
+	const char **dim;            /* "SYMBOL=N" */
+	int ndim;
+	void **buffer;               /* by input: a cache, or another state; NULL: none yet */
+	double temperature;
+	uint64_t random, arena;
+};
+
+/* ---- Shapes. ---- */
+
+/* The number that an option gives to a symbol; `rest` where none does. */
+static int64_t
+number_of(const struct generator *g, const char *symbol, int64_t rest)
+{
+	const size_t n = symbol ? strlen(symbol) : 0;
+
+	for (int k = 0; k < g->ndim && n; k++)
+		if (strncmp(g->dim[k], symbol, n) == 0 && g->dim[k][n] == '=')
+			return strtoll(g->dim[k] + n + 1, NULL, 10);
+	return rest;
+}
+
+/* The elements of an input of tokens; NULL: it is a state. */
+static int64_t *
+tokens_of(const struct generator *g, const char *name, int64_t *n)
+{
+	*n = g->ntoken - g->past;
+	if (strcmp(name, "input_ids") == 0)
+		return g->token + g->past;
+	if (strcmp(name, "position_ids") == 0)
+		return g->position + g->past;
+	*n = g->ntoken;
+	return strcmp(name, "attention_mask") == 0 ? g->mask : NULL;
+}
+
+static bool
+is_batch(const char *symbol)
+{
+	return symbol && strncmp(symbol, "batch", strlen("batch")) == 0;
+}
+
+static om_status
+bind_input(const struct generator *g, const om_value *v, om_binding *b)
+{
+	om_shape shape = v->shape;
+	int64_t n;
+
+	if (tokens_of(g, v->name, &n))
+		shape = om_shape_of(2, (const int64_t[]){1, n});
+	for (int d = 0; d < shape.rank; d++)
+		if (shape.dim[d] < 0)
+			shape.dim[d] = number_of(g, v->shape.sym[d], d == 0 || is_batch(v->shape.sym[d]) ? 1 : g->past);
+	return om_binding_shape(g->s, b, v->name, &shape);
+}
+
+/* A planned copy of the program for the sizes of this step. */
+static om_status
+plan(const struct generator *g, om_prog **out)
+{
+	om_binding *b = om_binding_new();
+	om_status st = OM_OK;
+
+	for (uint32_t k = 0; k < g->prog->first->nparam && st == OM_OK; k++)
+		if (!g->prog->first->param[k]->is_overridable)
+			st = bind_input(g, g->prog->first->param[k], b);
+	if (st == OM_OK)
+		st = om_prog_bind(g->s, g->prog, b, out);
+	if (st == OM_OK)
+		st = om_host_run(g->host, *out, g->pipeline);
+	om_binding_free(b);
+	return st;
+}
+
+/* ---- A step. ---- */
+
+static om_status
+give_input(struct generator *g, om_exec *e, const om_value *v, uint32_t k)
+{
+	om_tensor t = {.type = v->type.elem, .shape = v->shape};
+	uint64_t bytes = 0;
+	int64_t n;
+
+	t.data = tokens_of(g, v->name, &n);
+	if (!t.data && !om_tensor_bytes(t.type, &t.shape, &bytes))
+		return OM_SHAPE;
+	if (!t.data && !g->buffer[k])
+		g->buffer[k] = calloc(1, bytes + 1);
+	t.data = t.data ? t.data : g->buffer[k];
+	return t.data ? om_exec_input(e, k, &t) : OM_MEMORY;
+}
+
+/* States that are not in the memory of their inputs are copied there; a cache that has no spare rows grows. */
+static om_status
+keep_states(struct generator *g, const om_exec *e, const om_prog *p)
+{
+	for (uint32_t k = 0; k < p->nio_alias; k++) {
+		const om_tensor *t = om_exec_result(e, p->io_alias[k].result);
+		void **buffer = &g->buffer[p->io_alias[k].param];
+		uint64_t bytes = 0;
+		if (t->data == *buffer || !om_tensor_bytes(t->type, &t->shape, &bytes) || bytes == 0)
+			continue;
+		void *larger = realloc(*buffer, bytes);
+		if (!larger)
+			return OM_MEMORY;
+		memcpy(*buffer = larger, t->data, bytes);
+	}
+	return OM_OK;
+}
+
+static double
+random_number(struct generator *g)
+{
+	g->random ^= g->random << 13;
+	g->random ^= g->random >> 7;
+	g->random ^= g->random << 17;
+	return (double)(g->random >> 11) / 9007199254740992.0;
+}
+
+/* The next token, by the logits of the last one. */
+static int64_t
+choose(struct generator *g, const om_tensor *logits)
+{
+	const int64_t n = logits->shape.dim[logits->shape.rank - 1];
+	const float *x = (const float *)logits->data + om_shape_count(&logits->shape) - n;
+	double sum = 0;
+	int64_t best = 0;
+
+	for (int64_t k = 1; k < n; k++)
+		best = x[k] > x[best] ? k : best;
+	for (int64_t k = 0; k < n && g->temperature > 0; k++)
+		sum += exp((double)(x[k] - x[best]) / g->temperature);
+	if (g->temperature <= 0)
+		return best;
+	double left = random_number(g) * sum;
+	for (int64_t k = 0; k < n; k++)
+		if ((left -= exp((double)(x[k] - x[best]) / g->temperature)) < 0)
+			return k;
+	return best;
+}
+
+static om_status
+run(struct generator *g, const om_prog *p)
+{
+	om_exec_options o = OM_EXEC_OPTIONS(.cache = g->weights);
+	om_exec *e = NULL;
+	om_status st = om_exec_new(g->s, p, p->plan, &o, &e);
+
+	for (uint32_t k = 0; k < p->first->nparam && st == OM_OK; k++)
+		if (!p->first->param[k]->is_overridable)
+			st = give_input(g, e, p->first->param[k], k);
+	if (st == OM_OK)
+		st = om_exec_run(e);
+	if (st == OM_OK)
+		st = keep_states(g, e, p);
+	if (st == OM_OK) {
+		const om_exec_stats *stats = om_exec_get_stats(e);
+		g->arena = stats->arena_bytes > g->arena ? stats->arena_bytes : g->arena;
+		g->past = g->ntoken;
+		g->token[g->ntoken++] = choose(g, om_exec_result(e, 0));
+	}
+	om_exec_free(e);
+	return st;
+}
+
+static om_status
+step(struct generator *g)
+{
+	om_prog *p = NULL;
+	om_status st = plan(g, &p);
+
+	if (st == OM_OK)
+		st = run(g, p);
+	om_prog_free(p);
+	return st;
+}
+
+/* ---- All. ---- */
+
+static double
+now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static om_status
+generate(struct generator *g, int64_t count)
+{
+	const double start = now();
+	double first = start;
+	om_status st = OM_OK;
+
+	for (int64_t k = 0; k < count && st == OM_OK; k++) {
+		st = step(g);
+		if (st != OM_OK)
+			break;
+		printf("%s%" PRId64, k ? " " : "", g->token[g->ntoken - 1]);
+		fflush(stdout);
+		first = k == 0 ? now() : first;
+	}
+	puts("");
+	if (st == OM_OK && count > 1)
+		fprintf(stderr, "first token after %.1f ms, then %.1f tokens/s; arena %" PRIu64 " bytes\n", 1e3 * (first - start),
+			(double)(count - 1) / (now() - first), g->arena);
+	return st;
+}
+
+/* The pipeline for the executor, with the number of rows of its pass `capacity`. */
+static const char *
+pipeline_of(int64_t rows)
+{
+	const char *all = om_target_pipeline(OM_TARGET_CPU), *at = strstr(all, ",capacity,");
+	const size_t size = strlen(all) + 32, before = (size_t)(at - all) + strlen(",capacity");
+	char *text = malloc(size);
+
+	if (text)
+		snprintf(text, size, "%.*s=%" PRId64 "%s", (int)before, all, rows, all + before);
+	return text;
+}
+
+static om_status
+load(struct generator *g, const char *path)
+{
+	const om_plan_request request = OM_PLAN_REQUEST(.target = OM_TARGET_CPU, .threads = 1);
+	om_status st = om_host_request(g->host, &request);
+
+	if (st == OM_OK)
+		st = om_model_load(g->s, path, &g->model);
+	return st == OM_OK ? om_model_import(g->s, g->model, &g->prog) : st;
+}
+
+/* Room for all tokens, positions, masks and states. */
+static om_status
+prepare(struct generator *g, char **word, int n, int64_t count)
+{
+	const size_t most = (size_t)(n + count + 1);
+
+	g->pipeline = pipeline_of(g->rows);
+	g->token = calloc(most, sizeof *g->token);
+	g->position = calloc(most, sizeof *g->position);
+	g->mask = calloc(most, sizeof *g->mask);
+	g->buffer = calloc(g->prog->first->nparam + 1u, sizeof *g->buffer);
+	if (!g->pipeline || !g->token || !g->position || !g->mask || !g->buffer)
+		return OM_MEMORY;
+	for (size_t k = 0; k < most; k++) {
+		g->position[k] = (int64_t)k;
+		g->mask[k] = 1;
+	}
+	for (; g->ntoken < n; g->ntoken++)
+		g->token[g->ntoken] = strtoll(word[g->ntoken], NULL, 10);
+	return OM_OK;
+}
+
+static void
+free_all(struct generator *g)
+{
+	for (uint32_t k = 0; g->buffer && k < g->prog->first->nparam; k++)
+		free(g->buffer[k]);
+	free(g->buffer);
+	free(g->mask);
+	free(g->position);
+	free(g->token);
+	free((char *)g->pipeline);
+	free(g->dim);
+	om_prog_free(g->prog);
+	om_model_free(g->model);
+	om_host_free(g->host);
+	om_session_free(g->s);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct generator g = {.rows = 1024, .random = 1, .dim = calloc((size_t)argc, sizeof *g.dim)};
+	int64_t count = 32;
+
+	for (int c; (c = getopt(argc, argv, "c:n:t:s:w:d:")) != -1;)
+		switch (c) {
+		case 'c': g.rows = strtoll(optarg, NULL, 10); break;
+		case 'n': count = strtoll(optarg, NULL, 10); break;
+		case 't': g.temperature = strtod(optarg, NULL); break;
+		case 's': g.random = strtoull(optarg, NULL, 10) * 2 + 1; break;
+		case 'w': g.weights = optarg; break;
+		case 'd': g.dim[g.ndim++] = optarg; break;
+		default: return 2;
+		}
+	if (argc - optind < 2 || count < 0 || count > INT32_MAX)
+		return fprintf(stderr, "usage: generate [options] MODEL.onnx TOKEN...\n"), 2;
+	g.s = om_session_new();
+	g.host = om_host_new(g.s, NULL);
+	om_status st = load(&g, argv[optind]);
+	if (st == OM_OK)
+		st = prepare(&g, argv + optind + 1, argc - optind - 1, count);
+	if (st == OM_OK)
+		st = generate(&g, count);
+	if (st != OM_OK)
+		fprintf(stderr, "generate: %s\n", om_message(g.s));
+	const int code = om_status_exit(st);
+	free_all(&g);
+	return code;
+}
