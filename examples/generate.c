@@ -174,7 +174,7 @@ choose(struct generator *g, const om_tensor *logits)
 static om_status
 run(struct generator *g, const om_prog *p)
 {
-	om_exec_options o = OM_EXEC_OPTIONS(.cache = g->weights);
+	om_exec_options o = OM_EXEC_OPTIONS(.cache = g->weights, .threads = 1);
 	om_exec *e = NULL;
 	om_status st = om_exec_new(g->s, p, p->plan, &o, &e);
 
