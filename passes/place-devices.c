@@ -6,6 +6,7 @@
 #include "host/option.h"
 #include "lower/place_devices.h"
 #include "onnxmem/pass.h"
+#include "onnxmem/plan.h"
 
 static om_status
 read_speed(om_run *r, const char *name, double unit, double *to)
@@ -34,7 +35,7 @@ run(om_run *r, om_prog *p)
 {
 	const char *device = om_option(r, "device"), *place = om_option(r, "place");
 	const bool all = strcmp(place, "all") == 0;
-	om_device_speed speed;
+	om_device_speed speed = {.trips = om_trip_count};
 	om_placed n;
 
 	if (!*device || strcmp(device, "cpu") == 0)

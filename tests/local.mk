@@ -17,7 +17,7 @@ tests_libfixtures_la_SOURCES = %D%/bind.h %D%/fixtures.c %D%/fixtures.h %D%/same
 tests_libfixtures_la_CPPFLAGS = $(AM_CPPFLAGS) -DOM_SRCDIR='"$(abs_top_srcdir)"'
 
 # Scripts of this folder, and what they read.
-SCRIPTS_HERE = %D%/action.test %D%/alone.test %D%/claims.test %D%/cli.test %D%/docs.test %D%/examples.test %D%/export.test %D%/golden.test %D%/grad.test \
+SCRIPTS_HERE = %D%/action.test %D%/alone.test %D%/claims.test %D%/cli.test %D%/devices.test %D%/docs.test %D%/examples.test %D%/export.test %D%/golden.test %D%/grad.test \
 	%D%/graphs.test %D%/guide.test %D%/ir.test %D%/isa.test %D%/layers.test %D%/plugin.test %D%/python.test %D%/regress.test %D%/seeds.test %D%/suites.test %D%/terminal.test
 TESTS += $(SCRIPTS_HERE)
 EXTRA_DIST += %D%/tflite

@@ -19,7 +19,6 @@
 #include "ir/edit.h"
 #include "ir/query.h"
 #include "lower/place_devices.h"
-#include "onnxmem/plan.h"
 #include "opdef/device_kernel.h"
 #include "opdef/op_context.h"
 
@@ -142,13 +141,13 @@ nanoseconds(double seconds)
 
 /* How often a block runs, or may run. */
 static double
-times(const om_block *b)
+times(const struct place *w, const om_block *b)
 {
 	static const double unknown = 10;
 	double n = 1;
 
 	for (; b->owner; b = b->owner->block) {
-		const int64_t k = b->owner->opdef && b->owner->opdef->control != OM_IF ? om_trip_count(b->owner) : 1;
+		const int64_t k = b->owner->opdef && b->owner->opdef->control != OM_IF ? w->speed->trips(b->owner) : 1;
 		n *= k < 0 ? unknown : (double)k;
 	}
 	return n;
@@ -175,7 +174,7 @@ add_op(struct net *n, const om_op *op)
 	const struct choice *c = &n->w->op[op->id];
 	const om_device_speed *v = n->w->speed;
 	const om_cost cost = om_op_cost(op);
-	const double often = times(op->block);
+	const double often = times(n->w, op->block);
 	const double host = c->is_view ? 0 : larger(cost.flops / v->host_flops, cost.bytes / v->host_bytes);
 	const double there = c->is_view ? 0 : v->launch + larger(cost.flops / v->device_flops, cost.bytes / v->device_bytes);
 
@@ -199,7 +198,7 @@ add_value(struct net *n, const om_value *v)
 {
 	const uint32_t to_device = n->to_device[v->id], to_host = n->to_host[v->id];
 	const double seconds = n->w->speed->copy + (double)om_value_bytes(v) / n->w->speed->copied_bytes;
-	const int64_t ns = nanoseconds(seconds * times(v->block));
+	const int64_t ns = nanoseconds(seconds * times(n->w, v->block));
 
 	om_net_edge(n->net, maker(n, v), to_device, ns);
 	om_net_edge(n->net, to_host, maker(n, v), ns);

@@ -10,6 +10,7 @@ typedef struct om_device_speed {
 	double host_bytes, device_bytes;   /* of memory, in a second */
 	double copied_bytes;               /* between both, in a second */
 	double launch, copy;               /* seconds that a launch and a copy take at least */
+	int64_t (*trips)(const om_op *op); /* iterations of a loop: om_trip_count() */
 } om_device_speed;
 
 typedef struct om_placed {
