@@ -181,7 +181,8 @@ class FlagSet(c.Structure):
 class ExecOptions(c.Structure):
     _fields_ = [("size", c.c_size_t), ("no_reuse", c.c_bool), ("poison", c.c_bool), ("profile", c.c_bool),
                 ("kernels", c.c_void_p), ("max_memory", c.c_uint64), ("max_iterations", c.c_uint64),
-                ("threads", c.c_uint32), ("precise", c.c_bool), ("cache", c.c_char_p)]
+                ("threads", c.c_uint32), ("precise", c.c_bool), ("cache", c.c_char_p), ("device", c.c_void_p),
+                ("device_options", c.c_char_p), ("streams", c.c_uint32)]
 
 
 class ExecOp(c.Structure):
@@ -191,7 +192,7 @@ class ExecOp(c.Structure):
 class ExecStats(c.Structure):
     _fields_ = [("arena_bytes", c.c_uint64), ("weight_bytes", c.c_uint64), ("unplanned_bytes", c.c_uint64),
                 ("object_bytes", c.c_uint64), ("copied_bytes", c.c_uint64), ("steps", c.c_uint64), ("runs", c.c_uint64),
-                ("op", c.POINTER(ExecOp)), ("nop", c.c_uint32)]
+                ("device_bytes", c.c_uint64), ("op", c.POINTER(ExecOp)), ("nop", c.c_uint32)]
 
 
 class Interval(c.Structure):
