@@ -61,7 +61,7 @@ EXTRA_DIST += $(GPU_KERNELS) $(GPU_DIALECTS) %D%/gpu/embed.awk %D%/gpu/maps.def
 
 # The simulated device: a library for tests, and the module of `--device sim`.
 noinst_LTLIBRARIES += libsim.la
-libsim_la_SOURCES = %D%/sim/sim.c %D%/sim/sim.h %D%/sim/sim_clocks.c %D%/sim/sim_memory.c \
+libsim_la_SOURCES = %D%/sim/sim.c %D%/sim/sim.h %D%/sim/sim_clocks.c %D%/sim/sim_graph.c %D%/sim/sim_memory.c \
 	%D%/sim/sim_run.c %D%/sim/sim_streams.c
 libsim_la_LIBADD = libgpu_host.la
 pkglib_LTLIBRARIES += onnxmem-sim.la

@@ -274,6 +274,90 @@ a_kept_address_is_named(void)
 	ends(&x, OM_DEVICE_LOST, "command 21 uses an address of byte 64 of memory 0 that is not valid any more");
 }
 
+/* Three sums on two streams, captured once and replayed; what follows a replay sees all of it. */
+static void
+a_capture_is_replayed(void)
+{
+	enum { REPLAYS = 3 };
+	om_device_graph *g = NULL;
+	float one[N], y[N];
+	char options[32];
+	sim x;
+
+	for (int k = 0; k < N; k++)
+		one[k] = 1;
+	for (int seed = 0; seed < 10; seed++) {
+		snprintf(options, sizeof options, "seed=%d", seed);
+		start(&x, options);
+		keep(&x, x.o->fill(x.s, x.m, 0, 8 * BYTES, 0, 1));
+		keep(&x, x.o->sync(x.s));
+		keep(&x, x.o->capture_begin(x.s));
+		keep(&x, x.o->upload(x.s, x.m, 0, one, BYTES, 2));
+		order(&x, x.s, x.t);
+		add(&x, x.t, 0, 1, 2, N, 3);
+		add(&x, x.s, 0, 0, 3, N, 4);
+		order(&x, x.t, x.s);
+		add(&x, x.s, 2, 3, 1, N, 5);
+		keep(&x, x.o->capture_end(x.s, &g));
+		for (int k = 0; k < REPLAYS; k++)
+			keep(&x, x.o->replay(x.s, g));
+		keep(&x, x.o->download(x.s, y, x.m, BYTES, BYTES, 6));
+		keep(&x, x.o->sync(x.s));
+		for (int k = 0; k < N && x.st == OM_DEVICE_OK; k++)
+			CU_ASSERT(y[k] == 3 * REPLAYS);
+		x.o->graph_free(g);
+		ends(&x, OM_DEVICE_OK, NULL);
+	}
+}
+
+/* A library that keeps the address of the first run. */
+static void
+a_captured_address_is_stale(void)
+{
+	om_device_graph *g = NULL;
+	float *kept = NULL;
+	sim x;
+
+	start(&x, NULL);
+	const om_arg a = {.kind = OM_ARG_INOUT, .mem = x.m, .at = 64, .bytes = 4};
+	keep(&x, x.o->capture_begin(x.s));
+	keep(&x, x.o->call(x.s, keep_address, &kept, &a, 1, 9));
+	keep(&x, x.o->capture_end(x.s, &g));
+	keep(&x, x.o->replay(x.s, g));
+	keep(&x, x.o->sync(x.s));
+	CU_ASSERT_EQUAL(x.st, OM_DEVICE_OK);
+	keep(&x, x.o->replay(x.s, g));
+	keep(&x, x.o->sync(x.s));
+	x.o->graph_free(g);
+	ends(&x, OM_DEVICE_LOST, "command 9 uses an address of byte 64 of memory 0 that is not valid any more");
+}
+
+static void
+captures_are_checked(void)
+{
+	om_device_graph *g = NULL;
+	om_mem m;
+	sim x;
+
+	start(&x, NULL);                     /* a stream that is not joined */
+	keep(&x, x.o->capture_begin(x.s));
+	order(&x, x.s, x.t);
+	keep(&x, x.o->fill(x.t, x.m, 0, BYTES, 0, 1));
+	keep(&x, x.o->capture_end(x.s, &g));
+	ends(&x, OM_DEVICE_ARGUMENT, "stream 1 takes part in a capture, but is not joined");
+
+	start(&x, NULL);                     /* memory that was freed since */
+	m = x.m;
+	keep(&x, x.o->capture_begin(x.s));
+	keep(&x, x.o->fill(x.s, m, 0, BYTES, 0, 5));
+	keep(&x, x.o->capture_end(x.s, &g));
+	x.o->free(x.d, m);
+	keep(&x, x.o->alloc(x.d, OM_MEM_ARENA, 8 * BYTES, &x.m));
+	keep(&x, x.o->replay(x.s, g));
+	x.o->graph_free(g);
+	ends(&x, OM_DEVICE_ARGUMENT, "command 5 uses memory 0, which does not exist or was freed");
+}
+
 static void
 allocations_fail_on_request(void)
 {
@@ -454,6 +538,9 @@ static CU_TestInfo sim_tests[] = {
 	{"freed memory is not used", freed_memory_is_not_used},
 	{"memory in use is not freed", memory_in_use_is_not_freed},
 	{"a kept address is named", a_kept_address_is_named},
+	{"a capture is replayed", a_capture_is_replayed},
+	{"a captured address is stale", a_captured_address_is_stale},
+	{"captures are checked", captures_are_checked},
 	{"allocations fail on request", allocations_fail_on_request},
 	{"options are checked", options_are_checked},
 	{"dropped waits are races", dropped_waits_are_races},

@@ -86,6 +86,7 @@ close_device(om_device *d)
 {
 	if (!d)
 		return;
+	om_sim_graph_free(d->capture);
 	for (int k = 0; k < SIM_STREAMS; k++)
 		om_sim_stream_free(d->stream[k]);
 	om_sim_free_all(d);
@@ -106,7 +107,7 @@ info(om_device *d, om_device_info *to)
 
 	(void)d;
 	*to = (om_device_info){.name = "simulated device", .architecture = "C", .align = SIM_ALIGN, .units = UNITS,
-		.threads = OM_FIBERS_THREADS, .shared = OM_FIBERS_SHARED, .streams = SIM_STREAMS, .types = UINT64_MAX};
+		.threads = OM_FIBERS_THREADS, .shared = OM_FIBERS_SHARED, .streams = SIM_STREAMS, .types = UINT64_MAX, .captures = true};
 }
 
 static om_device_status
@@ -153,7 +154,9 @@ static const om_device_ops ops = {.abi = OM_DEVICE_ABI, .size = sizeof ops, .nam
 	.upload = om_sim_upload, .download = om_sim_download, .copy = om_sim_copy, .fill = om_sim_fill,
 	.launch = om_sim_launch, .call = om_sim_call, .stream_create = om_sim_stream_create,
 	.stream_free = om_sim_stream_free, .event_create = om_sim_event_create, .event_free = om_sim_event_free,
-	.record = om_sim_record, .wait = om_sim_wait, .sync = om_sim_sync, .build = build, .code_free = code_free};
+	.record = om_sim_record, .wait = om_sim_wait, .sync = om_sim_sync, .build = build, .code_free = code_free,
+	.capture_begin = om_sim_capture_begin, .capture_end = om_sim_capture_end, .replay = om_sim_replay,
+	.graph_free = om_sim_graph_free};
 
 const om_device_ops *
 om_sim_ops(void)

@@ -91,6 +91,7 @@ struct om_stream {
 	uint32_t priority;
 	struct command *queue;   /* [head, n) did not run yet */
 	size_t head, n, cap;
+	bool is_captured;        /* its commands go into the graph that is being captured */
 };
 
 struct om_device_code {
@@ -111,6 +112,7 @@ struct om_device {
 	uint64_t rng;
 	bool is_fixed, is_unchecked;
 	int64_t allocations;     /* that succeed; -1: all */
+	om_device_graph *capture; /* NULL: commands run */
 	uint32_t running;        /* the tag of the command that runs */
 	bool is_running;
 	sigjmp_buf fault;        /* where a fault of the running command goes */
@@ -146,6 +148,8 @@ om_device_status om_sim_run(om_device *d, struct command *c);
 
 /* ---- sim_streams.c: the functions of om_device_ops. ---- */
 
+/* Check and enqueue a command, or add it to a capture; its arguments are copied. */
+om_device_status om_sim_put(om_stream *s, struct command c);
 om_device_status om_sim_upload(om_stream *s, om_mem to, uint64_t at, const void *from, uint64_t bytes, uint32_t tag);
 om_device_status om_sim_download(om_stream *s, void *to, om_mem from, uint64_t at, uint64_t bytes, uint32_t tag);
 om_device_status om_sim_copy(om_stream *s, om_mem to, uint64_t to_at, om_mem from, uint64_t from_at, uint64_t bytes, uint32_t tag);
@@ -159,6 +163,16 @@ void om_sim_event_free(om_event *e);
 om_device_status om_sim_record(om_stream *s, om_event *e);
 om_device_status om_sim_wait(om_stream *s, om_event *e);
 om_device_status om_sim_sync(om_stream *s);
+
+/* ---- sim_graph.c ---- */
+
+/* Does a command of this stream go into a capture? */
+bool om_sim_takes_part(om_stream *s, const struct command *c);
+om_device_status om_sim_capture(om_stream *s, const struct command *c);
+om_device_status om_sim_capture_begin(om_stream *s);
+om_device_status om_sim_capture_end(om_stream *s, om_device_graph **out);
+om_device_status om_sim_replay(om_stream *s, om_device_graph *g);
+void om_sim_graph_free(om_device_graph *g);
 
 /* ---- sim.c ---- */
 

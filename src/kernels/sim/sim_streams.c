@@ -167,18 +167,43 @@ run_early(om_device *d)
 	return s ? run_next(s) : OM_DEVICE_OK;
 }
 
-static om_device_status
-put(om_stream *s, struct command c)
+/* Does a command that did not run yet use this memory of the host? */
+static bool
+is_used(const om_device *d, const char *from, uint64_t bytes)
+{
+	for (int k = 0; k < SIM_STREAMS; k++)
+		for (size_t i = d->stream[k] ? d->stream[k]->head : 0; d->stream[k] && i < d->stream[k]->n; i++) {
+			const struct command *c = &d->stream[k]->queue[i];
+			if (c->host && c->host < from + bytes && from < c->host + c->args[0].bytes)
+				return true;
+		}
+	return false;
+}
+
+/* Until the stream is synchronized with, the target has bytes that are wrong. */
+static void
+poison_target(const om_device *d, const struct command *c)
+{
+	if (c->args[0].bytes && !is_used(d, c->host, c->args[0].bytes))
+		memset(c->host, POISON, c->args[0].bytes);
+}
+
+om_device_status
+om_sim_put(om_stream *s, struct command c)
 {
 	om_device *d = s->device;
 	om_device_status st = take_late(d);
 
 	if (st == OM_DEVICE_OK)
 		st = check_args(s, &c);
+	if (st == OM_DEVICE_OK && om_sim_takes_part(s, &c))
+		return om_sim_capture(s, &c);
 	if (st == OM_DEVICE_OK)
 		st = keep_args(s, &c);
 	if (st != OM_DEVICE_OK)
 		return st;
+	if (c.what == DOWNLOAD)
+		poison_target(d, &c);
 	om_sim_join(s->clock, d->host);
 	c.seq = s->clock[s->id] = ++d->seq[s->id];
 	order(s, &c);
@@ -199,31 +224,15 @@ om_sim_upload(om_stream *s, om_mem to, uint64_t at, const void *from, uint64_t b
 {
 	om_arg a = range(OM_ARG_OUT, to, at, bytes);
 
-	return put(s, (struct command){.what = UPLOAD, .tag = tag, .args = &a, .nargs = 1, .host = (char *)from});
+	return om_sim_put(s, (struct command){.what = UPLOAD, .tag = tag, .args = &a, .nargs = 1, .host = (char *)from});
 }
 
-/* Does a command that did not run yet use this memory of the host? */
-static bool
-is_used(const om_device *d, const char *from, uint64_t bytes)
-{
-	for (int k = 0; k < SIM_STREAMS; k++)
-		for (size_t i = d->stream[k] ? d->stream[k]->head : 0; d->stream[k] && i < d->stream[k]->n; i++) {
-			const struct command *c = &d->stream[k]->queue[i];
-			if (c->host && c->host < from + bytes && from < c->host + c->args[0].bytes)
-				return true;
-		}
-	return false;
-}
-
-/* Until the stream is synchronized with, the target has bytes that are wrong. */
 om_device_status
 om_sim_download(om_stream *s, void *to, om_mem from, uint64_t at, uint64_t bytes, uint32_t tag)
 {
 	om_arg a = range(OM_ARG_IN, from, at, bytes);
 
-	if (bytes && !is_used(s->device, to, bytes))
-		memset(to, POISON, bytes);
-	return put(s, (struct command){.what = DOWNLOAD, .tag = tag, .args = &a, .nargs = 1, .host = to});
+	return om_sim_put(s, (struct command){.what = DOWNLOAD, .tag = tag, .args = &a, .nargs = 1, .host = to});
 }
 
 om_device_status
@@ -233,7 +242,7 @@ om_sim_copy(om_stream *s, om_mem to, uint64_t to_at, om_mem from, uint64_t from_
 
 	if (to == from && to_at < from_at + bytes && from_at < to_at + bytes)
 		return om_sim_fail(s->device, OM_DEVICE_ARGUMENT, "command %u copies to a range that overlaps its source", tag);
-	return put(s, (struct command){.what = COPY, .tag = tag, .args = a, .nargs = 2});
+	return om_sim_put(s, (struct command){.what = COPY, .tag = tag, .args = a, .nargs = 2});
 }
 
 om_device_status
@@ -241,7 +250,7 @@ om_sim_fill(om_stream *s, om_mem to, uint64_t at, uint64_t bytes, uint8_t byte, 
 {
 	om_arg a = range(OM_ARG_OUT, to, at, bytes);
 
-	return put(s, (struct command){.what = FILL, .tag = tag, .args = &a, .nargs = 1, .byte = byte});
+	return om_sim_put(s, (struct command){.what = FILL, .tag = tag, .args = &a, .nargs = 1, .byte = byte});
 }
 
 /* Has the list an argument for each letter of the parameters? */
@@ -268,27 +277,27 @@ om_sim_launch(om_stream *s, om_device_code *code, const om_grid *g, const om_arg
 	    || g->blocks[1] > MOST_BLOCKS || g->blocks[2] > MOST_BLOCKS || g->shared > OM_FIBERS_SHARED)
 		return om_sim_fail(s->device, OM_DEVICE_ARGUMENT, "command %u has a grid of %u x %u x %u blocks of %u threads, which no device runs",
 			tag, g->blocks[0], g->blocks[1], g->blocks[2], g->threads);
-	return put(s, (struct command){.what = LAUNCH, .tag = tag, .args = (om_arg *)args, .nargs = nargs,
+	return om_sim_put(s, (struct command){.what = LAUNCH, .tag = tag, .args = (om_arg *)args, .nargs = nargs,
 		.kernel = code->kernel, .grid = *g});
 }
 
 om_device_status
 om_sim_call(om_stream *s, om_device_function *f, void *user, const om_arg *args, uint32_t nargs, uint32_t tag)
 {
-	return put(s, (struct command){.what = CALL, .tag = tag, .args = (om_arg *)args, .nargs = nargs, .function = f,
+	return om_sim_put(s, (struct command){.what = CALL, .tag = tag, .args = (om_arg *)args, .nargs = nargs, .function = f,
 		.user = user});
 }
 
 om_device_status
 om_sim_record(om_stream *s, om_event *e)
 {
-	return put(s, (struct command){.what = RECORD, .event = e});
+	return om_sim_put(s, (struct command){.what = RECORD, .event = e});
 }
 
 om_device_status
 om_sim_wait(om_stream *s, om_event *e)
 {
-	return put(s, (struct command){.what = WAIT, .event = e});
+	return om_sim_put(s, (struct command){.what = WAIT, .event = e});
 }
 
 /* ---- Streams and events. ---- */
