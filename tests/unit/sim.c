@@ -215,6 +215,24 @@ a_kernel_that_leaves_its_memory_is_named(void)
 	ends(&x, OM_DEVICE_LOST, "command 11 leaves memory 0 at byte ");
 }
 
+/* Inside of its memory, but of a neighbour. */
+static void
+a_write_that_is_not_declared_is_named(void)
+{
+	sim x;
+
+	start(&x, NULL);
+	keep(&x, x.o->fill(x.s, x.m, 0, 8 * BYTES, 0, 1));
+	add(&x, x.s, 0, 1, 2, N + 2, 12);
+	keep(&x, x.o->sync(x.s));
+	ends(&x, OM_DEVICE_OK, NULL);        /* the same bytes as before */
+	start(&x, NULL);
+	keep(&x, x.o->fill(x.s, x.m, 0, 8 * BYTES, 1, 1));
+	add(&x, x.s, 0, 1, 2, N + 2, 12);
+	keep(&x, x.o->sync(x.s));
+	ends(&x, OM_DEVICE_LOST, "command 12, kernel add writes byte ");
+}
+
 static void
 freed_memory_is_not_used(void)
 {
@@ -535,6 +553,7 @@ static CU_TestInfo sim_tests[] = {
 	{"a sync is an order", a_sync_is_an_order},
 	{"ranges are checked", ranges_are_checked},
 	{"a kernel that leaves its memory is named", a_kernel_that_leaves_its_memory_is_named},
+	{"a write that is not declared is named", a_write_that_is_not_declared_is_named},
 	{"freed memory is not used", freed_memory_is_not_used},
 	{"memory in use is not freed", memory_in_use_is_not_freed},
 	{"a kept address is named", a_kept_address_is_named},

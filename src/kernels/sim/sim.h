@@ -10,6 +10,7 @@
  *   races    besides, every command has a vector clock, and every memory a list of the ranges that commands use.  Two
  *            that conflict without an order between them are an error at once, whatever order is drawn.  Memory of
  *            the host that uploads read and downloads write is checked in the same way.
+ *   writes   of kernels and libraries outside of the ranges that they declared are found in memories of up to 256 KiB.
  *   kernels  are those of all devices, compiled as C, with a fiber for each thread (kernels/gpu/fibers.h).
  *
  * Options: seed=N of all that is drawn; fail=N, the number of allocations that succeed; fixed, memory that does not

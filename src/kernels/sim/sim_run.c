@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/rng.h"
@@ -96,16 +97,82 @@ run_caught(om_device *d, const struct command *c)
 	return st;
 }
 
+/* ---- Writes that a command did not declare: in memories that are small enough to look at. ---- */
+
+enum { WATCHED_BYTES = 256 * 1024 };
+
+struct watch {
+	unsigned char *before[SIM_ARGS];     /* by argument: what its memory had; NULL: not watched, or by another one */
+};
+
+static bool
+is_watched_before(const struct command *c, uint32_t k)
+{
+	for (uint32_t i = 0; i < k; i++)
+		if (c->args[i].kind != OM_ARG_VALUE && c->args[i].mem == c->args[k].mem)
+			return true;
+	return false;
+}
+
+static void
+watch_start(om_device *d, const struct command *c, struct watch *w)
+{
+	for (uint32_t k = 0; (c->what == LAUNCH || c->what == CALL) && k < c->nargs && k < SIM_ARGS; k++) {
+		const struct memory *m = c->args[k].kind == OM_ARG_VALUE ? NULL : om_sim_memory(d, c->args[k].mem);
+		if (!m || m->bytes > WATCHED_BYTES || is_watched_before(c, k) || !(w->before[k] = malloc(m->bytes)))
+			continue;
+		memcpy(w->before[k], m->at + m->skew, m->bytes);
+	}
+}
+
+static bool
+may_write(const struct command *c, om_mem m, uint64_t byte)
+{
+	for (uint32_t k = 0; k < c->nargs; k++) {
+		const om_arg *a = &c->args[k];
+		if (a->kind != OM_ARG_VALUE && a->kind != OM_ARG_IN && a->mem == m && byte >= a->at && byte - a->at < a->bytes)
+			return true;
+	}
+	return false;
+}
+
+static om_device_status
+watch_one(om_device *d, const struct command *c, uint32_t k, const unsigned char *before)
+{
+	const struct memory *m = om_sim_memory(d, c->args[k].mem);
+	const unsigned char *now = (const unsigned char *)m->at + m->skew;
+
+	for (uint64_t i = 0; i < m->bytes; i++)
+		if (before[i] != now[i] && !may_write(c, c->args[k].mem, i))
+			return om_sim_fail(d, OM_DEVICE_LOST, "command %u%s%s writes byte %llu of memory %u, which it did not declare", c->tag,
+				c->kernel ? ", kernel " : "", c->kernel ? c->kernel->name : "", (unsigned long long)i, (uint32_t)c->args[k].mem);
+	return OM_DEVICE_OK;
+}
+
+static om_device_status
+watch_end(om_device *d, const struct command *c, struct watch *w, om_device_status st)
+{
+	for (uint32_t k = 0; k < SIM_ARGS; k++) {
+		if (w->before[k] && st == OM_DEVICE_OK)
+			st = watch_one(d, c, k, w->before[k]);
+		free(w->before[k]);
+	}
+	return st;
+}
+
 /* Before: all handles must be valid.  After: memory that was used moves. */
 om_device_status
 om_sim_run(om_device *d, struct command *c)
 {
+	struct watch w = {{NULL}};
+
 	for (uint32_t k = 0; k < c->nargs; k++)
 		if (c->args[k].kind != OM_ARG_VALUE && c->args[k].mem && !om_sim_memory(d, c->args[k].mem))
 			return om_sim_fail(d, OM_DEVICE_ARGUMENT, "command %u runs after memory %u was freed", c->tag,
 				(uint32_t)c->args[k].mem);
 	d->running = c->tag;
-	om_device_status st = run_caught(d, c);
+	watch_start(d, c, &w);
+	om_device_status st = watch_end(d, c, &w, run_caught(d, c));
 	for (uint32_t k = 0; k < c->nargs; k++) {
 		struct memory *m = c->args[k].kind == OM_ARG_VALUE ? NULL : om_sim_memory(d, c->args[k].mem);
 		if (m)
