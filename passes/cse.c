@@ -177,6 +177,12 @@ equal_attrs(const om_attr *a, const om_attr *b)
 	}
 }
 
+static bool
+is_same_device(const om_op *a, const om_op *b)
+{
+	return a->device == b->device || (a->device && b->device && strcmp(a->device, b->device) == 0);
+}
+
 /* The set of present outputs may affect the result, so it must be equal, except that the first op may have
  * more of them. */
 static bool
@@ -185,7 +191,7 @@ equal_ops(const om_op *a, const om_op *b)
 	const bool sa = is_swapped(a), sb = is_swapped(b);
 
 	if (a->opdef != b->opdef || a->version != b->version || strcmp(a->overload, b->overload) != 0 || a->nin != b->nin
-	    || a->nattr != b->nattr || a->nout != b->nout)
+	    || !is_same_device(a, b) || a->nattr != b->nattr || a->nout != b->nout)
 		return false;
 	for (uint32_t k = 0; k < a->nin; k++)
 		if (a->in[sa ? 1 - k : k] != b->in[sb ? 1 - k : k])

@@ -117,6 +117,8 @@ want_device(om_cli *c)
 
 	if (at && c->cmd->target == OM_TARGET_CPU && !runs)
 		return om_fail(c->session, OM_USAGE, "%s has no option --device: it runs on the processor", c->cmd->name);
+	if (at)
+		c->request.target = OM_TARGET_CPU;
 	while (at && *at) {
 		const size_t n = strcspn(at, ",");
 		read_device(c, at, n);

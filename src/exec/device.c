@@ -114,15 +114,23 @@ om_exec_device_open(om_exec *e)
 }
 
 void
+om_exec_device_stop(om_exec *e)
+{
+	struct device_run *d = e->device;
+
+	for (uint32_t k = 0; d && d->device && k < OM_MOST_STREAMS; k++)
+		if (d->stream[k])
+			d->ops->sync(d->stream[k]);
+}
+
+void
 om_exec_device_free(om_exec *e)
 {
 	struct device_run *d = e->device;
 
 	if (!d || !d->device)
 		return;
-	for (uint32_t k = 0; k < OM_MOST_STREAMS; k++)
-		if (d->stream[k])
-			d->ops->sync(d->stream[k]);
+	om_exec_device_stop(e);
 	for (uint32_t k = 0; k < e->prog->nop; k++)
 		if (d->op[k].done)
 			d->ops->event_free(d->op[k].done);

@@ -66,6 +66,8 @@ om_status om_exec_device_before(om_exec *e, const om_op *op);
 om_status om_exec_device_after(om_exec *e, const om_op *op);
 /* The step of an op on the device. */
 om_status om_exec_device_step(struct step *s);
+/* After a failure, which the message is about: nothing uses the memory of the caller any more. */
+void om_exec_device_stop(om_exec *e);
 /* Wait for all; at the end of a run. */
 om_status om_exec_device_finish(om_exec *e);
 

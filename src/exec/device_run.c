@@ -99,13 +99,14 @@ enqueue(struct device_run *d, struct step *s)
 	return OM_OK;
 }
 
-/* With a profile, or in a body, the host waits: there the memory of the host is used in every iteration. */
+/* With a profile, or in a body, the host waits: there the memory of the host is used in every iteration.  With poison it
+ * fills the memory of a copy that dies. */
 om_status
 om_exec_device_step(struct step *s)
 {
 	struct device_run *d = s->exec->device;
 	const struct device_op *o = &d->op[s->op->id];
-	const bool waits = s->exec->options.profile || (s->op->opdef->copies && s->op->block != s->exec->prog->first);
+	const bool waits = s->exec->options.profile || s->exec->poison || (s->op->opdef->copies && s->op->block != s->exec->prog->first);
 
 	OM_TRY(enqueue(d, s));
 	if (o->done)

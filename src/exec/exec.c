@@ -408,17 +408,6 @@ check_inputs(om_exec *e)
 	return OM_OK;
 }
 
-/* After a failure, which the message is about, nothing uses the memory of the caller any more. */
-static void
-stop_device(om_exec *e)
-{
-	om_session *s = e->session;
-
-	e->session = NULL;
-	om_exec_device_finish(e);
-	e->session = s;
-}
-
 static om_status
 exec_run_guarded(om_exec *e)
 {
@@ -436,11 +425,7 @@ exec_run_guarded(om_exec *e)
 	if (e->poison)
 		OM_TRY(om_poison_start(e));
 	om_exec_load_inputs(e);
-	const om_status st = om_walk_run(e, graph);
-	if (st != OM_OK) {
-		stop_device(e);
-		return st;
-	}
+	OM_TRY(om_walk_run(e, graph));
 	OM_TRY(om_exec_device_finish(e));
 	for (uint32_t k = 0; k < graph->nresult; k++)
 		OM_TRY(take_result(e, k));
@@ -460,6 +445,8 @@ om_exec_run(om_exec *e)
 {
 	e->budget.is_exceeded = false;
 	const om_status st = exec_run(e);
+	if (st != OM_OK)
+		om_exec_device_stop(e);
 	if (st != OM_MEMORY || !e->budget.is_exceeded)
 		return st;
 	return om_fail(e->session, OM_MEMORY, "the temporary memory of kernels, strings and objects would exceed the memory "
