@@ -36,3 +36,9 @@ EXTRA_DIST += tests/opencl.test
 .PHONY: check-opencl
 check-opencl: all tests/ops/device_rows$(EXEEXT)
 	ALL=1 abs_builddir='$(abs_builddir)' LD_LIBRARY_PATH='$(abs_top_builddir)/.libs' $(SHELL) $(srcdir)/tests/opencl.test
+
+# The same kernels as CUDA C, where NVRTC is found.
+check_PROGRAMS += tests/ops/device_compile
+TESTS += tests/ops/device_compile
+tests_ops_device_compile_SOURCES = %D%/device_compile.c
+tests_ops_device_compile_LDADD = libgpu_dialects.la $(LDADD)

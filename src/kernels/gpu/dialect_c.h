@@ -24,6 +24,8 @@ typedef double f64;
 
 #define OM_KERNEL(threads) static void
 #define OM_FN static inline __attribute__((unused))
+#define OM_ROLLED
+#define OM_TWICE
 #define OM_GLOBAL
 #define OM_LOCAL
 #define OM_SHARED(T, name, n) T *const name = om_fiber_shared((n) * sizeof(T))

@@ -13,6 +13,8 @@ typedef double f64;
 
 #define OM_KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads)
 #define OM_FN static __device__ __forceinline__
+#define OM_ROLLED _Pragma("unroll 1")
+#define OM_TWICE _Pragma("unroll 2")
 #define OM_GLOBAL
 #define OM_LOCAL
 #define OM_SHARED(T, name, n) __shared__ __align__(16) T name[n]

@@ -16,6 +16,8 @@ typedef float f32;
 
 #define OM_KERNEL(threads) __kernel __attribute__((reqd_work_group_size(threads, 1, 1))) void
 #define OM_FN static inline
+#define OM_ROLLED
+#define OM_TWICE
 #define OM_GLOBAL __global
 #define OM_LOCAL __local
 #define OM_SHARED(T, name, n) __local T name[n]

@@ -34,12 +34,15 @@
 /* Where element i of dims d is, with strides s; `d` and `s` name six parameters each. */
 #define OM_AT6(i, d, s) om_at6(i, d##1, d##2, d##3, d##4, d##5, s##0, s##1, s##2, s##3, s##4, s##5)
 
+/* Before a loop: OM_ROLLED, its body once; OM_TWICE, two of them at most.  What compilers unroll more may not fit the
+ * registers. */
+
 /* i = this thread, and those that a grid of fewer threads leaves to it. */
-#define OM_GRID_LOOP(i, n) for (i64 i = OM_BLOCK_X * OM_THREADS + OM_THREAD; i < (n); i += OM_BLOCKS_X * OM_THREADS)
+#define OM_GRID_LOOP(i, n) OM_ROLLED for (i64 i = OM_BLOCK_X * OM_THREADS + OM_THREAD; i < (n); i += OM_BLOCKS_X * OM_THREADS)
 /* The rows of a block: one after the other, by all of its threads. */
-#define OM_ROW_LOOP(r, n) for (i64 r = OM_BLOCK_X; r < (n); r += OM_BLOCKS_X)
+#define OM_ROW_LOOP(r, n) OM_ROLLED for (i64 r = OM_BLOCK_X; r < (n); r += OM_BLOCKS_X)
 /* The elements of a row that are a thread's. */
-#define OM_THREAD_LOOP(i, n) for (i64 i = OM_THREAD; i < (n); i += OM_THREADS)
+#define OM_THREAD_LOOP(i, n) OM_TWICE for (i64 i = OM_THREAD; i < (n); i += OM_THREADS)
 
 #define OM_JOIN_(a, b) a##_##b
 #define OM_JOIN(a, b) OM_JOIN_(a, b)
@@ -120,6 +123,15 @@ om_at6(i64 i, i64 d1, i64 d2, i64 d3, i64 d4, i64 d5, i64 s0, i64 s1, i64 s2, i6
 	at += i % d2 * s2, i /= d2;
 	at += i % d1 * s1, i /= d1;
 	return at + i * s0;
+}
+
+/* Of window elements at `first`, `first + step`, ...: the number of those before `end`, of `count`. */
+OM_FN i32
+om_window_end(i64 first, i32 step, i32 count, i64 end)
+{
+	const i64 n = first >= end ? 0 : (end - first + step - 1) / step;
+
+	return (i32) (n < count ? n : count);
 }
 
 /* What all threads of a block have, combined in the order of a tree; every thread gets it.  `s` has room for a number of
