@@ -159,7 +159,9 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(device_elementwise) \
 	_(device_move) \
 	_(device_product) \
+	_(device_quant) \
 	_(device_reduce) \
+	_(device_scan) \
 	_(device_window)
 
 #define OM_DEVICE_KERNELS_DECLARE(name) extern const om_device_kernel om_device_kernels_##name[];

@@ -129,7 +129,7 @@ BEGIN {
 		print "#include \"kernels/gpu/source.h\"\n\nconst om_gpu_text " table "[] = {"
 	else
 		print "#include \"kernels/gpu/dialect_c.h\"\n#include \"kernels/gpu/language.h\"\n#include \"kernels/gpu/host.h\"\n\n" \
-			"#pragma GCC diagnostic ignored \"-Wunused-parameter\"\n#pragma GCC diagnostic ignored \"-Wtype-limits\"\n"
+			"#pragma GCC diagnostic ignored \"-Wunused-parameter\"\n#pragma GCC diagnostic ignored \"-Wtype-limits\"\n#pragma GCC diagnostic ignored \"-Wtautological-compare\"\n"
 }
 FNR == 1 {
 	end_source()

@@ -8,7 +8,8 @@
  *             OM_SHARED(f32, s, 256);
  *             ...
  *
- * A source (NAME.omk) is a template: TN is the name of an element type, T its storage, C what it is computed in, K(name)
+ * A source (NAME.omk) is a template: TN is the name of an element type, T its storage, C what it is computed in, W in what
+ * sums wrap around, K(name)
  * the kernel's name with the type.  The first comment of a source lists its types, after "types:", and, where it has
  * two of them, those of the second, TO, after "to:".
  *
@@ -52,6 +53,7 @@
 #define K2(name) OM_JOIN3(name, TN, TO)
 #define T OM_JOIN(om_stored, TN)
 #define C OM_JOIN(om_computed, TN)
+#define W OM_JOIN(om_wrapped, TN)
 #define LOAD(p, i) OM_JOIN(om_load, TN)(p, i)
 #define STORE(p, i, v) OM_JOIN(om_store, TN)(p, i, v)
 
@@ -60,31 +62,34 @@
 #define om_min(a, b) ((a) < (b) ? (a) : (b))
 
 /* Element types: storage, type to compute with, loads and stores that convert. */
-#define OM_ELEMENT(name, type) \
+#define OM_ELEMENT(name, type, wrapped) \
 	typedef type om_stored_##name; \
+	typedef wrapped om_wrapped_##name; \
 	typedef type om_computed_##name; \
 	OM_FN type om_load_##name(OM_GLOBAL const type *p, i64 i) { return p[i]; } \
 	OM_FN void om_store_##name(OM_GLOBAL type *p, i64 i, type v) { p[i] = v; }
-OM_ELEMENT(i8, i8)
-OM_ELEMENT(u8, u8)
-OM_ELEMENT(i16, i16)
-OM_ELEMENT(u16, u16)
-OM_ELEMENT(i32, i32)
-OM_ELEMENT(u32, u32)
-OM_ELEMENT(i64, i64)
-OM_ELEMENT(u64, u64)
-OM_ELEMENT(f32, f32)
+OM_ELEMENT(i8, i8, u64)
+OM_ELEMENT(u8, u8, u64)
+OM_ELEMENT(i16, i16, u64)
+OM_ELEMENT(u16, u16, u64)
+OM_ELEMENT(i32, i32, u64)
+OM_ELEMENT(u32, u32, u64)
+OM_ELEMENT(i64, i64, u64)
+OM_ELEMENT(u64, u64, u64)
+OM_ELEMENT(f32, f32, f32)
 #ifdef OM_HAS_F64
-OM_ELEMENT(f64, f64)
+OM_ELEMENT(f64, f64, f64)
 #endif
 
 typedef u16 om_stored_f16;
 typedef f32 om_computed_f16;
+typedef f32 om_wrapped_f16;
 OM_FN f32 om_load_f16(OM_GLOBAL const u16 *p, i64 i) { return om_half_load(p, i); }
 OM_FN void om_store_f16(OM_GLOBAL u16 *p, i64 i, f32 v) { om_half_store(p, i, v); }
 
 typedef u16 om_stored_bf16;
 typedef f32 om_computed_bf16;
+typedef f32 om_wrapped_bf16;
 OM_FN f32 om_load_bf16(OM_GLOBAL const u16 *p, i64 i) { return om_float_of((u32) p[i] << 16); }
 
 /* To the nearest, ties to even; NaN stays NaN. */

@@ -367,6 +367,58 @@ pad_launches(const om_op_context *c, om_launch_list *to)
 	return OM_OK;
 }
 
+/* ---- Gather by few constant indices: a copy for each.  Others stay on the host, which checks them. ---- */
+
+enum { MOST_INDICES = 16 };
+
+static bool
+gather_walk(const om_op_context *c, int64_t *index, size_t *n, int *axis, om_launch_walk *w)
+{
+	const om_shape *x = &c->in[0].shape;
+	int64_t *v, dim[OM_MAX_RANK], step[2][OM_MAX_RANK] = {{0}};
+
+	if (!om_axis(om_attr_int(c->op, "axis"), x->rank, axis) || !om_in_ints(c, 1, &v, n) || *n > MOST_INDICES)
+		return false;
+	om_strides(x, step[0]);
+	for (int d = 0; d < x->rank; d++) {
+		dim[d] = d == *axis ? 1 : x->dim[d];
+		step[1][d] = d < *axis ? step[0][d] / x->dim[*axis] * (int64_t)*n : step[0][d];
+	}
+	for (size_t k = 0; k < *n; k++) {
+		index[k] = v[k] < 0 ? v[k] + x->dim[*axis] : v[k];
+		if (index[k] < 0 || index[k] >= x->dim[*axis])
+			return false;
+	}
+	return om_launch_walk_of(w, x->rank, dim, 2, step);
+}
+
+static bool
+gather_supports(const om_op_context *c)
+{
+	int64_t index[MOST_INDICES];
+	om_launch_walk w;
+	size_t n;
+	int axis;
+
+	return om_kernel_moved_type(c->out[0].type) && om_shape_count(&c->in[0].shape) > 0 && gather_walk(c, index, &n, &axis, &w);
+}
+
+static om_status
+gather_launches(const om_op_context *c, om_launch_list *to)
+{
+	int64_t index[MOST_INDICES], step[OM_MAX_RANK];
+	om_launch_walk w;
+	size_t n = 0;
+	int axis = 0;
+
+	gather_walk(c, index, &n, &axis, &w);
+	om_strides(&c->in[0].shape, step);
+	for (size_t k = 0; k < n; k++)
+		om_launch_copy(to, om_kernel_moved_type(c->out[0].type), &w, (om_launch_end){OM_OPERAND_IN, 0, index[k] * step[axis]},
+			(om_launch_end){OM_OPERAND_OUT, 0, (int64_t)k * step[axis]});
+	return OM_OK;
+}
+
 /* All inputs but the first are read on the host. */
 #define LISTS ~UINT32_C(1)
 #define SAME(label)  {.name = label, .types = {OF_DEVICE_MOVED}, .host_inputs = LISTS, .supports = same_supports, \
@@ -376,6 +428,7 @@ const om_device_kernel om_device_kernels_device_move[] = {
 	SAME("Flatten"), SAME("Identity"), SAME("Reshape"), SAME("Squeeze"), SAME("Unsqueeze"),
 	{.name = "Concat", .types = {OF_DEVICE_MOVED}, .supports = concat_supports, .launches = concat_launches},
 	{.name = "Expand", .types = {OF_DEVICE_MOVED}, .host_inputs = LISTS, .supports = expand_supports, .launches = expand_launches},
+	{.name = "Gather", .types = {OF_DEVICE_MOVED}, .host_inputs = LISTS, .supports = gather_supports, .launches = gather_launches},
 	{.name = "Pad", .since = 11, .types = {OF_DEVICE_MOVED}, .host_inputs = LISTS, .supports = pad_supports, .launches = pad_launches},
 	{.name = "Slice", .types = {OF_DEVICE_MOVED}, .host_inputs = LISTS, .supports = slice_supports, .launches = slice_launches},
 	{.name = "Split", .types = {OF_DEVICE_MOVED}, .host_inputs = LISTS, .supports = split_supports, .launches = split_launches},

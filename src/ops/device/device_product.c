@@ -8,6 +8,7 @@
 #include "ir/query.h"
 #include "opdef/op_context.h"
 #include "ops/device/launches.h"
+#include "ops/device/product_batches.h"
 #include "ops/family.h"
 
 enum { TILE = 64, MOST_BLOCKS = 65535 };
@@ -16,7 +17,7 @@ enum { TILE = 64, MOST_BLOCKS = 65535 };
 struct product {
 	int64_t m, n, k;
 	int64_t ar, ac, br, bc, cr, cc;
-	int64_t pairs, batches, a[2], b[2];
+	om_product_batches batch;
 	float alpha, beta;
 	bool has_c;
 };
@@ -24,33 +25,31 @@ struct product {
 static bool
 fits(const struct product *p)
 {
-	return (p->m + TILE - 1) / TILE <= MOST_BLOCKS && p->pairs <= MOST_BLOCKS && (p->n + TILE - 1) / TILE <= INT32_MAX;
+	return (p->m + TILE - 1) / TILE <= MOST_BLOCKS && p->batch.pairs <= MOST_BLOCKS && (p->n + TILE - 1) / TILE <= INT32_MAX;
 }
 
-/* Dims of the batch, which are broadcast; kernels have two of them. */
-static bool
-find_batches(const om_op_context *c, struct product *p)
+bool
+om_product_batches_of(const om_op_context *c, om_product_batches *p)
 {
+	const om_shape *const shape[2] = {&c->in[0].shape, &c->in[1].shape};
+	const int most = shape[0]->rank > shape[1]->rank ? shape[0]->rank : shape[1]->rank, lead = most > 2 ? most - 2 : 0;
 	int64_t dim[OM_MAX_RANK], step[2][OM_MAX_RANK] = {{0}};
-	const int lead = (c->in[0].shape.rank > 2 ? c->in[0].shape.rank : 2) > c->in[1].shape.rank
-	    ? (c->in[0].shape.rank > 2 ? c->in[0].shape.rank : 2) - 2 : c->in[1].shape.rank - 2;
 	om_launch_walk w;
 
 	for (int d = 0; d < lead; d++)
 		dim[d] = 1;
 	for (uint32_t k = 0; k < 2; k++) {
-		const om_shape *s = &c->in[k].shape;
 		int64_t dense[OM_MAX_RANK];
-		om_strides(s, dense);
-		for (int d = 0; d < s->rank - 2; d++) {
-			const int to = lead - (s->rank - 2) + d;
-			dim[to] = s->dim[d] != 1 ? s->dim[d] : dim[to];
-			step[k][to] = s->dim[d] != 1 ? dense[d] : 0;
+		om_strides(shape[k], dense);
+		for (int d = 0; d < shape[k]->rank - 2; d++) {
+			const int to = lead - (shape[k]->rank - 2) + d;
+			dim[to] = shape[k]->dim[d] != 1 ? shape[k]->dim[d] : dim[to];
+			step[k][to] = shape[k]->dim[d] != 1 ? dense[d] : 0;
 		}
 	}
 	if (!om_launch_walk_of(&w, lead, dim, 2, step))
 		return false;
-	*p = (struct product){.pairs = w.n, .batches = w.dim[5], .a = {w.step[0][4], w.step[0][5]}, .b = {w.step[1][4], w.step[1][5]}};
+	*p = (om_product_batches){w.n, w.dim[5], {w.step[0][4], w.step[0][5]}, {w.step[1][4], w.step[1][5]}};
 	return w.n == w.dim[4] * w.dim[5];
 }
 
@@ -60,7 +59,8 @@ matmul_of(const om_op_context *c, struct product *p)
 {
 	const om_shape *a = &c->in[0].shape, *b = &c->in[1].shape;
 
-	if (a->rank < 1 || b->rank < 1 || !find_batches(c, p))
+	*p = (struct product){0};
+	if (a->rank < 1 || b->rank < 1 || !om_product_batches_of(c, &p->batch))
 		return false;
 	p->k = a->dim[a->rank - 1];
 	p->m = a->rank > 1 ? a->dim[a->rank - 2] : 1;
@@ -78,7 +78,7 @@ gemm_of(const om_op_context *c, struct product *p)
 	const bool ta = om_attr_int(c->op, "transA") != 0, tb = om_attr_int(c->op, "transB") != 0;
 	const om_shape *a = &c->in[0].shape, *b = &c->in[1].shape, *bias = &c->in[2].shape;
 
-	*p = (struct product){.m = a->dim[ta], .n = b->dim[!tb], .k = a->dim[!ta], .pairs = 1, .batches = 1};
+	*p = (struct product){.m = a->dim[ta], .n = b->dim[!tb], .k = a->dim[!ta], .batch = {1, 1, {0}, {0}}};
 	p->ar = ta ? 1 : p->k;
 	p->ac = ta ? p->m : 1;
 	p->br = tb ? 1 : p->n;
@@ -120,8 +120,9 @@ static void
 add_product(const om_op_context *c, om_launch_list *to, const struct product *p)
 {
 	om_launch *l = om_launch_typed_grid(to, "product", "product", om_kernel_type(c->in[0].type), (om_grid){.threads = 256,
-		.blocks = {(uint32_t)((p->n + TILE - 1) / TILE), (uint32_t)((p->m + TILE - 1) / TILE), (uint32_t)p->pairs}});
-	const int64_t numbers[] = {p->m, p->n, p->k, p->ar, p->ac, p->br, p->bc, p->cr, p->cc, p->batches, p->a[0], p->a[1], p->b[0], p->b[1]};
+		.blocks = {(uint32_t)((p->n + TILE - 1) / TILE), (uint32_t)((p->m + TILE - 1) / TILE), (uint32_t)p->batch.pairs}});
+	const int64_t numbers[] = {p->m, p->n, p->k, p->ar, p->ac, p->br, p->bc, p->cr, p->cc, p->batch.batches,
+		p->batch.a[0], p->batch.a[1], p->batch.b[0], p->batch.b[1]};
 
 	om_launch_in(l, 0);
 	om_launch_in(l, 1);

@@ -59,10 +59,19 @@ om_launch_typed(om_launch_list *to, const char *unit, const char *kernel, const 
 }
 
 om_launch *
-om_launch_cast(om_launch_list *to, const char *x, const char *y, int64_t threads)
+om_launch_pair(om_launch_list *to, const char *unit, const char *kernel, const char *tn, const char *tto, om_grid grid)
 {
-	return om_launch_add(to, "cast", om_printf(to->mem, "#undef TN\n#define TN %s\n#undef TO\n#define TO %s\n", x, y),
-		om_printf(to->mem, "cast_%s_%s", x, y), (uint64_t)threads);
+	return om_launch_add_grid(to, unit, om_printf(to->mem, "#undef TN\n#define TN %s\n#undef TO\n#define TO %s\n", tn, tto),
+		om_printf(to->mem, "%s_%s_%s", kernel, tn, tto), grid);
+}
+
+om_grid
+om_grid_of(int64_t threads)
+{
+	enum { THREADS = 256, BLOCKS = 65535 };
+	const int64_t blocks = (threads + THREADS - 1) / THREADS;
+
+	return (om_grid){.blocks = {blocks > BLOCKS ? BLOCKS : (uint32_t)blocks, 1, 1}, .threads = THREADS};
 }
 
 om_launch *

@@ -20,8 +20,11 @@ const char *om_kernel_moved_type(om_dtype t);
 om_launch *om_launch_typed(om_launch_list *to, const char *unit, const char *kernel, const char *type, int64_t threads);
 om_launch *om_launch_typed_grid(om_launch_list *to, const char *unit, const char *kernel, const char *type, om_grid grid);
 
-/* Append a launch of the cast from type `x` to type `y`. */
-om_launch *om_launch_cast(om_launch_list *to, const char *x, const char *y, int64_t threads);
+/* The same for a kernel of two types, TN and TO. */
+om_launch *om_launch_pair(om_launch_list *to, const char *unit, const char *kernel, const char *tn, const char *tto, om_grid grid);
+
+/* Blocks enough for `threads` threads in all. */
+om_grid om_grid_of(int64_t threads);
 
 /* Append a launch with a block for each row. */
 om_launch *om_launch_rows(om_launch_list *to, const char *unit, const char *kernel, const char *type, int64_t rows);
