@@ -78,6 +78,8 @@ enum {
 	                             results are bit-identical, except for NaN payloads */
 	OM_UNALIGNED  = 1u << 9,  /* all its kernels accept elements of input 0 at any address: weights are read
 	                             where they are in a file */
+	OM_MONOTONE   = 1u << 10, /* as known of OM_POINTWISE: no dim of an output is smaller where dims of inputs are larger and
+	                             their elements are the same, so that bounds of the inputs give bounds of the outputs */
 };
 
 /* How an operator uses its bodies. */
@@ -141,7 +143,7 @@ struct om_opdef {
 
 	/* Upper bounds for the dims of output `out` that data decide: of an operator with OM_DATA_DEPENDENT_SHAPE, or of
 	 * one whose inputs may give sizes.  `most` is the shape as far as it is known; a dim without a bound stays
-	 * OM_DIM_UNKNOWN.  NULL: there are no bounds. */
+	 * OM_DIM_UNKNOWN.  The shapes of inputs may be bounds, too.  NULL: there are no bounds. */
 	void (*max_shape)(const om_op_context *c, uint32_t out, om_shape *most);
 
 	/* True when output `out` is a view: its bytes are those of an input, from an offset on.  Shapes

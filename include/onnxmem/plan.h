@@ -143,6 +143,8 @@ struct om_plan {
 	const struct om_formulas *formulas; /* its memory as formulas of the symbols of `range` (onnxmem/formula.h); NULL: not
 				    looked for */
 	uint32_t narena, nplace, nalias, nview, nscratch, nunplanned, npeak, nrange; /* how many of each */
+	const om_pin *pin;       /* values whose arena was given */
+	uint32_t npin;           /* how many */
 };
 
 /* The buffers of a program and the values stored in them. */
@@ -180,7 +182,7 @@ OM_API const char *om_plan_arena_status(const om_plan_arena *a);
 /* The memory of a run, in bytes.  Not counted: what values outside of the plan take, and code. */
 typedef struct om_plan_memory {
 	uint64_t arenas;         /* all arenas, with the scratch of the target */
-	uint64_t io;             /* inputs and outputs in the memory of the caller; an output in the memory of an input
+	uint64_t io;             /* inputs and outputs in the memory of the caller, the most that they may take; an output in the memory of an input
 				    counts once */
 	uint64_t weights;        /* constants that ops read, and inputs with a default value */
 	uint64_t total;          /* the sum; UINT64_MAX if it is larger */
@@ -188,6 +190,10 @@ typedef struct om_plan_memory {
 
 /* The memory that a run takes by `plan`, which is of `p`. */
 OM_API om_plan_memory om_plan_memory_of(const om_prog *p, const om_plan *plan);
+
+/* How many values have a place in an arena for the most that they may take, since elements decide their size in a run: the
+ * bounds are those of operators (om_opdef.max_shape, OM_MONOTONE), never what a file declares. */
+OM_API uint32_t om_plan_count_bounded(const om_prog *p, const om_plan *plan);
 
 /* Bytes of a memory that the ops of a run read and write. */
 typedef struct om_traffic {

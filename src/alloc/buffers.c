@@ -103,21 +103,8 @@ om_value_is_unplannable(const om_value *v)
 	    || bytes > INT64_MAX / 4;
 }
 
-/* ", at most 64 bytes", where the operator has a bound of its output. */
-static const char *
-most_text(const om_prog *p, const om_value *v)
-{
-	om_shape most;
-	uint64_t bytes;
-
-	for (uint32_t k = 0; v->def && k < v->def->nout; k++)
-		if (v->def->out[k] == v && om_op_max_shape(v->def, k, &most) && om_tensor_bytes(v->type.elem, &most, &bytes))
-			return om_printf(p->mem, ", at most %" PRIu64 " bytes", bytes);
-	return "";
-}
-
 const char *
-om_value_unplanned(const om_prog *p, const om_value *v)
+om_value_unplanned(const om_prog *p, const om_value *v, uint64_t most)
 {
 	static const char *const kinds[] = {
 		[OM_SPARSE] = "a sparse tensor", [OM_SEQUENCE] = "a sequence",
@@ -133,7 +120,7 @@ om_value_unplanned(const om_prog *p, const om_value *v)
 	if (v->type.elem == OM_STRING)
 		return "string elements";
 	if (!om_shape_is_known(&v->shape))
-		return om_printf(p->mem, "%s%s", why_no_shape(p, v), most_text(p, v));
+		return most ? om_printf(p->mem, "%s, at most %" PRIu64 " bytes", why_no_shape(p, v), most) : why_no_shape(p, v);
 	return "more bytes than can be addressed";
 }
 

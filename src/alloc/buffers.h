@@ -5,8 +5,9 @@
 #include "pack/baselines/interference_list.h"
 #include "onnxmem/plan.h"
 
-/* The reason why a value is not planned; NULL for a value that is planned or requires no placement. */
-const char *om_value_unplanned(const om_prog *p, const om_value *v);
+/* The reason why a value of unknown size, or of `most` bytes at most unless 0, is not planned; NULL for a value of known size, or
+ * one that requires no placement. */
+const char *om_value_unplanned(const om_prog *p, const om_value *v, uint64_t most);
 
 /* Fill in om_buffer.access_bytes: the bytes that ops read from and write to a buffer in a run.
  * Accesses in a body count once per iteration if the trip count is known. */

@@ -5,7 +5,9 @@
 #include "alloc/op_facts.h"
 #include "onnxmem/kernel.h"
 #include "base/arena_internal.h"
+#include "base/sizes.h"
 #include "opdef/kernel_call.h"
+#include "opdef/max_sizes.h"
 #include "opdef/op_context.h"
 #include "alloc/is_planned.h"
 
@@ -130,6 +132,29 @@ is_outside(const struct facts *w, const om_value *v, bool is_listed)
 	return !v->def && !is_listed;
 }
 
+/* A bound that is rarely reached must not make an arena that no machine has: one of more than LEAST_LIMIT bytes, and TIMES as
+ * much as the largest value of known size, is left outside. */
+enum { LEAST_LIMIT = 64 << 10, TIMES = 8 };
+
+/* Values whose size elements decide take as much as they may.  With ranges, bounds are not those of other sizes. */
+static void
+plan_bounds(struct facts *w)
+{
+	const uint64_t *most = om_planned_max_sizes_new(w->p, w->tmp);
+	om_op_facts *f = w->f;
+	uint64_t largest = 0;
+
+	for (uint32_t k = 0; k < f->nvalue; k++)
+		if (!w->p->values[k]->is_const && f->bytes[k] > largest)
+			largest = f->bytes[k];
+	const uint64_t times = om_size_product(largest, TIMES), limit = times > LEAST_LIMIT ? times : LEAST_LIMIT;
+	for (uint32_t k = 0; k < f->nvalue; k++)
+		if (f->is_unplanned[k] && most[k] && most[k] <= limit) {
+			f->is_unplanned[k] = false;
+			f->bytes[k] = most[k];
+		}
+}
+
 static void
 find_values(struct facts *w)
 {
@@ -139,12 +164,15 @@ find_values(struct facts *w)
 	f->bytes = OM_NEWN(w->mem, uint64_t, f->nvalue);
 	f->is_outside = OM_NEWN(w->mem, bool, f->nvalue);
 	f->is_unplanned = OM_NEWN(w->mem, bool, f->nvalue);
+	f->most = om_max_sizes_new(w->p, w->mem);
 	for (uint32_t k = 0; k < f->nvalue; k++) {
 		const om_value *v = w->p->values[k];
 		f->bytes[k] = om_value_bytes(v);
 		f->is_outside[k] = is_outside(w, v, is_listed[k]);
 		f->is_unplanned[k] = !f->is_outside[k] && om_value_is_unplannable(v);
 	}
+	if (!f->request->ranged)
+		plan_bounds(w);
 }
 
 /* ---- All. ---- */
@@ -170,7 +198,7 @@ find_facts(const om_prog *p, const om_plan_request *r, om_arena *mem)
 static bool
 is_same_request(const om_plan_request *a, const om_plan_request *b)
 {
-	return a->threads == (b->threads ? b->threads : 1) && a->precise == b->precise && om_plan_request_same_io(a, b);
+	return a->threads == (b->threads ? b->threads : 1) && a->precise == b->precise && a->ranged == b->ranged && om_plan_request_same_io(a, b);
 }
 
 const om_op_facts *

@@ -26,10 +26,12 @@ typedef struct om_op_facts {
 	const om_op_fact *op;    /* by op id */
 	uint32_t nop, nvalue;    /* ids that existed when they were computed */
 	const om_plan_request *request; /* as far as facts depend on it */
-	uint64_t *bytes;         /* by value id: bytes of its elements; 0: not known, or not a tensor */
+	uint64_t *bytes;         /* by value id: bytes of its elements, or as many as there may be if elements decide; 0: not
+				    known, or not a tensor */
 	bool *is_outside;        /* by value id: requires no arena storage, because it is a constant, is
 				    owned by the caller, or takes part in no run */
 	bool *is_unplanned;      /* by value id: see om_value_unplanned() */
+	const uint64_t *most;    /* by value id: bytes that a value of unknown shape takes at most; 0: no bound */
 } om_op_facts;
 
 /* The facts of the current program for a request, computed on first use and owned by the program.  Building and

@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include "ir/edit.h"
+#include "alloc/assign.h"
 #include "alloc/buffers.h"
 #include "alloc/op_facts.h"
 #include "alloc/op_floor.h"
@@ -58,7 +59,7 @@ place_outside(struct writer *w, om_value *v, om_placement *at)
 	const bool *unplanned = w->a->facts->is_unplanned;
 
 	if (unplanned[v->id] || unplanned[root->id]) {
-		const char *why = om_value_unplanned(w->p, unplanned[v->id] ? v : root);
+		const char *why = om_value_unplanned(w->p, unplanned[v->id] ? v : root, w->a->facts->most[unplanned[v->id] ? v->id : root->id]);
 		at->where = OM_UNPLANNED;
 		w->plan->unplanned[w->plan->nunplanned++] = (om_unplanned){v->id, why};
 		return;
@@ -229,6 +230,8 @@ start_plan(om_prog *p, const om_assignment *a, const char *strategy)
 	plan->arena = OM_NEWN(p->mem, om_plan_arena, plan->narena);
 	for (uint32_t k = 0; k < plan->narena; k++)
 		plan->arena[k] = empty_arena(r, k, p->mem);
+	plan->pin = om_plan_request_copy(r, p->mem)->pin;
+	plan->npin = r->npin;
 	return plan;
 }
 

@@ -4,6 +4,7 @@
 #include "alloc/run_memory.h"
 #include "base/arena_internal.h"
 #include "base/sizes.h"
+#include "opdef/max_sizes.h"
 
 static void
 mark_weight(bool *seen, const om_value *v)
@@ -52,7 +53,7 @@ om_bytes_outside_arenas(const om_prog *p, const om_op_facts *f)
 	uint64_t sum = weight_bytes(p, mem);
 
 	for (uint32_t k = 0; k < p->nvalue; k++)
-		sum = om_size_sum(sum, is_io[k] && f->is_outside[k] ? f->bytes[k] : 0);
+		sum = om_size_sum(sum, is_io[k] && f->is_outside[k] ? f->bytes[k] + f->most[k] : 0);
 	om_arena_free(mem);
 	return sum;
 }
@@ -65,18 +66,30 @@ om_bytes_left_for_arenas(const om_prog *p, const om_op_facts *f, uint64_t total)
 	return outside < total ? total - outside : 0;
 }
 
+uint32_t
+om_plan_count_bounded(const om_prog *p, const om_plan *plan)
+{
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < plan->nplace; k++)
+		n += plan->place[k].where == OM_IN_ARENA && p->values[k]->type.kind == OM_TENSOR && !om_shape_is_known(&p->values[k]->shape);
+	return n;
+}
+
 om_plan_memory
 om_plan_memory_of(const om_prog *p, const om_plan *plan)
 {
 	om_arena *mem = om_arena_new();
 	bool *is_io = list_io(p, mem);
+	const uint64_t *most = om_max_sizes_new(p, mem);
 	om_plan_memory m = {.weights = weight_bytes(p, mem)};
 
 	for (uint32_t k = 0; k < plan->nalias; k++)
 		if (plan->alias[k].kind == OM_ALIAS_IO)
 			is_io[plan->alias[k].value] = false;
 	for (uint32_t k = 0; k < p->nvalue; k++)
-		m.io = om_size_sum(m.io, is_io[k] && plan->place[k].where != OM_IN_ARENA ? om_value_bytes(p->values[k]) : 0);
+		if (is_io[k] && plan->place[k].where != OM_IN_ARENA)
+			m.io = om_size_sum(m.io, most[k] ? most[k] : om_value_bytes(p->values[k]));
 	for (uint32_t k = 0; k < plan->narena; k++)
 		m.arenas = om_size_sum(m.arenas, plan->arena[k].bytes);
 	m.total = om_size_sum(om_size_sum(m.arenas, m.io), m.weights);

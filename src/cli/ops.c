@@ -129,6 +129,7 @@ show_flags(unsigned flags)
 		{OM_RANDOM, "random: never folded, merged or repeated"},
 		{OM_EFFECT, "has an effect: never removed"},
 		{OM_DATA_DEPENDENT_SHAPE, "the size of its output is known only when it has run"},
+		{OM_MONOTONE, "its output is not larger where an input is smaller"},
 		{OM_SHAPE_ONLY, "reads the shape of its input, not its elements"},
 	};
 

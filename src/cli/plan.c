@@ -103,6 +103,8 @@ summary(const om_cli *c, const om_report *r, const char *out)
 		r->status_text);
 	for (uint32_t k = 0; k < plan->narena && plan->narena > 1; k++)
 		fprintf(to, "%s %s %" PRIu64, k ? "," : ";", om_clean_text(c->mem, plan->arena[k].name), plan->arena[k].bytes);
+	if (r->bounded)
+		fprintf(to, "; %s", om_bounded_text(c->mem, r->bounded));
 	if (plan->nunplanned)
 		fprintf(to, "; %" PRIu32 " value%s outside of the plan", plan->nunplanned, plan->nunplanned == 1 ? "" : "s");
 	fputs(plan->parallel_safe ? "; in any order\n" : "\n", to);

@@ -29,6 +29,9 @@ run(om_cli *c)
 	}
 	om_report_op_rules(c->prog, c->mem, stdout);   /* the plan is valid under these assumptions, which it states itself */
 	printf("PASSED %" PRIu32 " placements, %" PRIu32 " aliases", plan->nplace - plan->nunplanned, plan->nalias);
+	const uint32_t bounded = om_plan_count_bounded(c->prog, plan);
+	if (bounded)
+		printf(", %s", om_bounded_text(c->mem, bounded));
 	if (plan->nunplanned)
 		printf(", %" PRIu32 " value%s outside of the plan", plan->nunplanned, plan->nunplanned == 1 ? "" : "s");
 	for (uint32_t k = 0; k < plan->nrange; k++)

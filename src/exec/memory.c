@@ -157,6 +157,17 @@ settle_fixed(om_exec *e, const om_value *v, om_dtype type, const om_shape *shape
 		om_dtype_text(type), om_shape_text(shape, got, sizeof got));
 }
 
+/* The place of a value that is planned at the most that it may take; NULL: it has none. */
+static void *
+planned_place(const om_exec *e, const om_value *v, uint64_t bytes)
+{
+	const om_placement *at = e->plan ? &e->plan->place[v->id] : NULL;
+
+	if (!at || at->where != OM_IN_ARENA || bytes > at->bytes)
+		return NULL;
+	return e->arena[at->arena].data + e->guard + at->offset;
+}
+
 om_status
 om_value_settle(om_exec *e, om_value *v, om_dtype type, const om_shape *shape)
 {
@@ -170,8 +181,12 @@ om_value_settle(om_exec *e, om_value *v, om_dtype type, const om_shape *shape)
 		return om_fail(e->session, OM_RUN, "%s: the size of %s %s is not known or too large", v->name,
 			om_dtype_text(type), om_shape_text(shape, got, sizeof got));
 	}
-	OM_TRY(om_value_room(e, v, bytes));
-	*t = (om_tensor){.type = type, .shape = *shape, .data = e->room[v->id].data};
+	void *data = planned_place(e, v, bytes);
+	if (!data) {
+		OM_TRY(om_value_room(e, v, bytes));
+		data = e->room[v->id].data;
+	}
+	*t = (om_tensor){.type = type, .shape = *shape, .data = data};
 	return OM_OK;
 }
 

@@ -141,6 +141,8 @@ write_notes(const struct header *h)
 	if (plan->nview)
 		fprintf(h->to, "\n/* %" PRIu32 " values rotate buffers in a loop: their addresses are in the plan document\n"
 			" * (`--export json:FILE`), not here; the memory that they rotate through is. */\n", plan->nview);
+	if (h->r->bounded)
+		fprintf(h->to, "\n/* %s. */\n", om_bounded_text(h->mem, h->r->bounded));
 	if (plan->nunplanned)
 		fprintf(h->to, "\n/* %" PRIu32 " values are allocated at run time, when their size is known; they are not here. */\n",
 			plan->nunplanned);

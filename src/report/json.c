@@ -112,11 +112,14 @@ tensors(const om_report *r, om_arena *mem)
 		const om_op *op = x->value ? x->value->def : x->op;
 		if (x->is_later)
 			continue;
-		json_array_append_new(all, json_pack("{s:o,s:o,s:o,s:o,s:s,s:o,s:o,s:o,s:o}", "name", om_json_text(mem, x->name),
+		json_t *one = json_pack("{s:o,s:o,s:o,s:o,s:s,s:o,s:o,s:o,s:o}", "name", om_json_text(mem, x->name),
 			"op", om_json_text(mem, op ? op->type : ""), "type", json_string(!x->value ? "" : om_printf(mem, "%s%s",
 			om_dtype_text(x->value->type.elem), om_shape_text(&x->value->shape, shape, sizeof shape))),
 			"bytes", number(x->bytes), "store", store[x->kind], "arena", number(x->arena), "offset", number(x->offset),
-			"first", number(x->first), "last", number(x->value ? om_report_life(r, x->value).last : x->last)));
+			"first", number(x->first), "last", number(x->value ? om_report_life(r, x->value).last : x->last));
+		if (x->value && !om_shape_is_known(&x->value->shape))
+			json_object_set_new(one, "is_bound", json_true());
+		json_array_append_new(all, one);
 	}
 	return all;
 }
@@ -295,6 +298,8 @@ set_sizes(json_t *o, const om_report *r)
 	json_object_set_new(o, "lower_bound_bytes", number(r->lower_bound_bytes));
 	if (r->order_bound_bytes)
 		json_object_set_new(o, "order_bound_bytes", number(r->order_bound_bytes));
+	if (r->bounded)
+		json_object_set_new(o, "values_at_bounds", number(r->bounded));
 	json_object_set_new(o, "status", json_string(r->status_text));
 	json_object_set_new(o, "gap", json_real(r->gap));
 	if (r->is_limited)

@@ -152,6 +152,7 @@ count_memory(om_report *r, const om_prog *p, om_arena *mem)
 	r->weights_bytes = m.weights;
 	r->io_bytes = m.io;
 	r->total_bytes = m.total;
+	r->bounded = om_plan_count_bounded(p, p->plan);
 	r->arena_io_bytes = io_in_arenas(p, mem);
 	for (uint32_t k = 0; k < p->plan->nalias; k++)
 		if (p->plan->alias[k].kind == OM_ALIAS_IO)
@@ -504,9 +505,17 @@ const char *
 om_report_scope(const om_report *r)
 {
 	if (r->arena_bytes == r->order_bound_bytes)
-		return r->prog->plan->nunplanned ? "optimal for this order and the values in the plan" : "optimal for this order";
+		return r->prog->plan->nunplanned ? "optimal for this order and the values in the plan"
+			: r->bounded ? "optimal for this order, whatever sizes a run decides" : "optimal for this order";
 	return r->parallel_safe ? "optimal packing for these views and in-place choices, in any order"
 		: "optimal packing for these lifetimes, views and in-place choices";
+}
+
+const char *
+om_bounded_text(om_arena *mem, uint32_t n)
+{
+	return om_printf(mem, "%u value%s with the most that %s operator%s may give", n, n == 1 ? "" : "s",
+		n == 1 ? "its" : "their", n == 1 ? "" : "s");
 }
 
 /* The sizes of the arenas add up. */

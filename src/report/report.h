@@ -112,6 +112,7 @@ struct om_report {
 	uint64_t state_bytes, state_copied_bytes; /* of their inputs; of these, copied by each run */
 	uint64_t arena_io_bytes; /* inputs and outputs in the arenas */
 	uint64_t total_bytes;    /* arenas, weights, inputs and outputs */
+	uint32_t bounded;        /* values whose size a run decides, in the arenas with the most that they may take */
 	uint64_t scratch_bytes;  /* the largest scratch of an operator; in the arena */
 	uint64_t naive_bytes, original_order_bytes, arena_bytes, lower_bound_bytes;
 	uint64_t order_bound_bytes; /* that of the only arena; 0: not known */
@@ -239,6 +240,9 @@ const char *om_report_explain(const om_report *r, om_arena *mem, const om_box *x
 
 /* The excess of `bytes` over the bound, as a fraction of the bound. */
 double om_report_gap(uint64_t bytes, uint64_t bound);
+
+/* That `n` values have a place for the most that their operators may give, as data decide their size. */
+const char *om_bounded_text(om_arena *mem, uint32_t n);
 
 /* What an optimal plan is optimal for. */
 const char *om_report_scope(const om_report *r);

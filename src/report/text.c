@@ -185,10 +185,11 @@ static const char *
 bound_note(const om_report *r, om_arena *mem)
 {
 	const uint32_t n = r->prog->plan->nunplanned;
+	const char *text = claim(r, mem);
 
-	if (n == 0)
-		return claim(r, mem);
-	return om_printf(mem, "%s; %u value%s outside of the plan", claim(r, mem), n, n == 1 ? "" : "s");
+	if (r->bounded)
+		text = om_printf(mem, "%s; %s", text, om_bounded_text(mem, r->bounded));
+	return n ? om_printf(mem, "%s; %u value%s outside of the plan", text, n, n == 1 ? "" : "s") : text;
 }
 
 static void

@@ -379,6 +379,18 @@ in_place(const struct out *o, const om_value *v)
 		label(o, "", om_printf(o->mem, "and %" PRIu32 " more, which --json lists", n - INPUTS));
 }
 
+/* Of a size that data decide, the most that is planned. */
+static const char *
+known_size(const struct out *o, const om_value *v)
+{
+	const om_placement *at = &o->r->prog->plan->place[v->id];
+
+	if (v->type.kind == OM_TENSOR && om_shape_is_known(&v->shape))
+		return size_text(o->mem, om_value_bytes(v));
+	return at->where != OM_IN_ARENA ? "size not known before the run"
+		: om_printf(o->mem, "a size that data decide, with a place for the most that its operator may give: %s", size_text(o->mem, at->bytes));
+}
+
 static void
 value_text(const struct out *o, const om_value *v)
 {
@@ -387,7 +399,7 @@ value_text(const struct out *o, const om_value *v)
 
 	fprintf(o->to, "%s: %s%s, %s\n", om_clean_text(o->mem, v->name), v->type.kind == OM_TENSOR ? om_dtype_text(v->type.elem)
 		: "no tensor", v->type.kind == OM_TENSOR ? om_shape_text(&v->shape, shape, sizeof shape) : "",
-		v->type.kind == OM_TENSOR && om_shape_is_known(&v->shape) ? size_text(o->mem, om_value_bytes(v)) : "size not known before the run");
+		known_size(o, v));
 	label(o, "computed by", defined_text(o, v));
 	readers(o, v);
 	place(o, &t);

@@ -101,6 +101,7 @@ struct sim {
 	uint32_t *victim;               /* by output: the input that it overwrites */
 	bool *is_input, *is_output;     /* of the graph */
 	const om_scratch **scratch;     /* by op id */
+	const uint64_t *most;           /* by value id: as om_planned_max_sizes_new(); NULL: not asked for yet */
 	om_op_look look;                /* questions about the op at hand */
 	uint32_t step;                  /* the next step */
 	uint32_t now;

@@ -23,6 +23,7 @@
 
 #include "base/guard.h"
 #include "ir/query.h"
+#include "opdef/max_sizes.h"
 #include "verify/simulator.h"
 #include "verify/verify_devices.h"
 #include "verify/verify_plan.h"
@@ -119,11 +120,23 @@ locate_outside(struct sim *c, const om_value *v, bool sized)
 	return OM_OK;
 }
 
+/* Does `v`, of unknown size, have a place of its own, at the same address all the time, for as much as it may take? */
+static bool
+is_bounded(struct sim *c, const om_value *v)
+{
+	if (c->plan->place[v->id].where != OM_IN_ARENA || c->alias[v->id] || c->mover[v->id] != OM_NOBODY)
+		return false;
+	if (!c->most)
+		c->most = om_planned_max_sizes_new(c->p, c->mem);
+	c->home[v->id].bytes = c->most[v->id];
+	return c->most[v->id] > 0;
+}
+
 static om_status
 locate(struct sim *c, const om_value *v)
 {
 	struct home *h = &c->home[v->id];
-	const bool sized = v->type.kind == OM_TENSOR && om_tensor_bytes(v->type.elem, &v->shape, &h->bytes);
+	const bool sized = (v->type.kind == OM_TENSOR && om_tensor_bytes(v->type.elem, &v->shape, &h->bytes)) || is_bounded(c, v);
 
 	switch (c->plan->place[v->id].where) {
 	case OM_IN_ARENA: return locate_in_arena(c, v, sized);
@@ -284,6 +297,28 @@ collect_views(struct sim *c)
 	return check_followers(c);
 }
 
+/* Values called like one that was pinned are in its arena, if they are in one. */
+static om_status
+check_pin(struct sim *c, const om_pin *pin)
+{
+	uint32_t arena = 0;
+	bool found = false;
+
+	while (arena < c->plan->narena && strcmp(c->plan->arena[arena].name, pin->arena) != 0)
+		arena++;
+	if (arena == c->plan->narena)
+		return BAD(c, "%s is pinned to the arena %s, which the plan does not have", pin->value, pin->arena);
+	for (uint32_t k = 0; k < c->p->nvalue; k++) {
+		const om_placement *at = &c->plan->place[k];
+		if (strcmp(c->p->values[k]->name, pin->value) != 0)
+			continue;
+		found = true;
+		if (at->where == OM_IN_ARENA && at->arena != arena)
+			return BAD(c, "%s is pinned to the arena %s, but is in arena %u", pin->value, pin->arena, at->arena);
+	}
+	return found ? OM_OK : BAD(c, "%s is pinned to the arena %s, but the program has no value of this name", pin->value, pin->arena);
+}
+
 static om_status
 check_plan(struct sim *c)
 {
@@ -298,6 +333,8 @@ check_plan(struct sim *c)
 	OM_TRY(collect_views(c));
 	for (uint32_t k = 0; k < c->p->nvalue; k++)
 		OM_TRY(locate(c, c->p->values[k]));
+	for (uint32_t k = 0; k < plan->npin; k++)
+		OM_TRY(check_pin(c, &plan->pin[k]));
 	for (uint32_t k = 0; k < plan->nalias; k++)
 		OM_TRY(check_alias(c, &plan->alias[k]));
 	OM_TRY(om_sim_check_devices(c));

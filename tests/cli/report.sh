@@ -21,7 +21,7 @@ om report "$models/loop_swap.onnx" --svg - | grep -c 'iterations 0, 2, 4'
 
 # Long lists end early; JSON has all.
 {
-	printf 'program "many" ir 8 opset 17\n^many(%%x: float32[4]) {\n\t%%n0 = NonZero(%%x)\n'
+	printf 'program "many" ir 8 opset 17\n^many(%%x: int64[]) {\n\t%%z = const int64[] {0}\n\t%%o = const int64[] {1}\n\t%%n0 = Range(%%z, %%x, %%o)\n'
 	for k in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19; do printf '\t%%n%d = Neg(%%n%d)\n' $k $((k - 1)); done
 	printf '\tret %%n19\n}\n'
 } >many.ir

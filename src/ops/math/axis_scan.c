@@ -271,19 +271,19 @@ arg_cost(const om_op_context *c, om_cost *cost)
 const om_opdef om_ops_axis_scan[] = {
 	{
 		.name = "ArgMax", .brief = "index of the maximum along an axis",
-		.since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = arg_attrs,
+		.since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .flags = OM_MONOTONE, .attrs = arg_attrs,
 		.infer = arg_infer, .slice = arg_slice, .cpu = argmax_cpu, .cost = arg_cost,
 		.input_types = {OF_NUMBERS},
 	},
 	{
 		.name = "ArgMin", .brief = "index of the minimum along an axis",
-		.since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = arg_attrs,
+		.since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .flags = OM_MONOTONE, .attrs = arg_attrs,
 		.infer = arg_infer, .slice = arg_slice, .cpu = argmin_cpu, .cost = arg_cost,
 		.input_types = {OF_NUMBERS},
 	},
 	{
 		.name = "CumSum", .brief = "cumulative sum along an axis",
-		.since = 11, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = cum_attrs,
+		.since = 11, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .flags = OM_MONOTONE, .attrs = cum_attrs,
 		.infer = om_infer_same, .slice = om_slice_cumulative, .inplace = om_inplace_first, .cpu = cum_cpu,
 		.input_types = {OF_WIDE, OF_INDICES},
 	},

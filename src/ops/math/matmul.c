@@ -770,13 +770,13 @@ gemm_cost(const om_op_context *c, om_cost *cost)
 
 #define MATMUL(from, to)                                                       \
 	{.name = "MatMul", .brief = "matrix product, as numpy.matmul",    \
-	 .since = from, .until = to, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, \
+	 .since = from, .until = to, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .flags = OM_MONOTONE, \
 	 .infer = matmul_infer, .slice = om_slice_matmul, .partial = om_partial_matmul, .cpu = matmul_cpu, .cost = matmul_cost, \
 	 .input_types = {OF_WIDE, LIKE(0)}}
 
 #define GEMM(from, to, least)                                                  \
 	{.name = "Gemm", .brief = "alpha A B + beta C",           \
-	 .since = from, .until = to, .min_in = least, .max_in = 3, .min_out = 1, .max_out = 1, \
+	 .since = from, .until = to, .min_in = least, .max_in = 3, .min_out = 1, .max_out = 1, .flags = OM_MONOTONE, \
 	 .attrs = gemm_attrs, .infer = gemm_infer, .slice = om_slice_gemm, .partial = om_partial_gemm, .cpu = gemm_cpu, \
 	 .cost = gemm_cost, .input_types = {OF_WIDE, LIKE(0), LIKE(0)}}
 

@@ -649,13 +649,13 @@ reduce_cost(const om_op_context *c, om_cost *cost)
 #define REDUCE_ROWS(label, v, kernel, types, text, ...)                        \
 	{                                                                      \
 		.name = label, .brief = text, .since = 1, .until = v - 1, .min_in = 1, .max_in = 1, \
-		.min_out = 1, .max_out = 1, .attrs = old_reduce_attrs, .slice = reduce_slice, .infer = reduce_infer, \
+		.min_out = 1, .max_out = 1, .flags = OM_MONOTONE, .attrs = old_reduce_attrs, .slice = reduce_slice, .infer = reduce_infer, \
 		.inplace = reduce_reuse, .cpu = kernel, .cost = reduce_cost, \
 		.input_types = {types, OF(INT64)}, __VA_ARGS__ \
 	},                                                                     \
 	{                                                                      \
 		.name = label, .brief = text, .since = v, .min_in = 1, .max_in = 2, \
-		.min_out = 1, .max_out = 1, .attrs = reduce_attrs, .infer = reduce_infer, .slice = reduce_slice, \
+		.min_out = 1, .max_out = 1, .flags = OM_MONOTONE, .attrs = reduce_attrs, .infer = reduce_infer, .slice = reduce_slice, \
 		.inplace = reduce_reuse, .cpu = kernel, .cost = reduce_cost, \
 		.input_types = {types, OF(INT64)}, __VA_ARGS__ \
 	}

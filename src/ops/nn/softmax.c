@@ -352,7 +352,7 @@ static const om_attr_spec new_attrs[] = {{"axis", OM_ATTR_INT, .i = -1}, {0}};
 	{                                                                      \
 		.name = label, .brief = text, .since = from, .until = to,      \
 		.min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,          \
-		.attrs = list, .infer = softmax_infer, .slice = softmax_slice, .inplace = om_inplace_first, \
+		.flags = OM_MONOTONE, .attrs = list, .infer = softmax_infer, .slice = softmax_slice, .inplace = om_inplace_first, \
 		.cpu = kernel, .scratch = softmax_scratch, .cost = softmax_cost, \
 		.input_types = {OF_FLOATS}                                           \
 	}

@@ -654,17 +654,17 @@ static const om_attr_spec split18_attrs[] = {
 
 #define ONE .domain = "", .min_out = 1, .max_out = 1
 #define CONCAT .name = "Concat", .brief = "concatenation along an axis", \
-	.min_in = 1, .max_in = OM_VARIADIC, .flags = OM_SPLATS, \
+	.min_in = 1, .max_in = OM_VARIADIC, .flags = OM_SPLATS | OM_MONOTONE, \
 	.infer = concat_infer, .slice = om_slice_concat, .propagate_data = om_elems_moved, .view = concat_view, .subbuffer = concat_into, .cpu = concat_cpu
 #define SPLIT .domain = "", .name = "Split", .brief = "split along an axis", \
 	.min_out = 1, .max_out = OM_VARIADIC, \
-	.infer = split_infer, .slice = om_slice_split, .view = split_view, .cpu = split_cpu
+	.infer = split_infer, .max_shape = om_most_first, .slice = om_slice_split, .view = split_view, .cpu = split_cpu
 #define TILE .name = "Tile", .brief = "input repeated along its axes", .flags = OM_SPLATS, \
 	.infer = tile_infer, .slice = om_slice_tile, .view = same_count_view, .cpu = expand_cpu
 
 const om_opdef om_ops_movement[] = {
 	{ONE, .name = "Transpose", .brief = "permutation of the axes", .since = 1,
-	 .min_in = 1, .max_in = 1, .flags = OM_SPLATS, .attrs = transpose_attrs,
+	 .min_in = 1, .max_in = 1, .flags = OM_SPLATS | OM_MONOTONE, .attrs = transpose_attrs,
 	 .infer = transpose_infer, .slice = om_slice_transpose, .view = transpose_view, .cpu = transpose_cpu,
 	 .input_types = {OF_ANY}},
 	{ONE, CONCAT, .since = 1, .until = 3, .attrs = concat1_attrs,

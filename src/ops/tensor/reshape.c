@@ -355,7 +355,8 @@ static const om_attr_spec needed_axes_attrs[] = {
 	{0}
 };
 
-#define WHOLE .domain = "", .min_out = 1, .max_out = 1, .view = om_view_whole, .propagate_data = om_elems_moved
+#define NAMED .domain = "", .min_out = 1, .max_out = 1, .view = om_view_whole, .propagate_data = om_elems_moved
+#define WHOLE NAMED, .flags = OM_MONOTONE
 
 const om_opdef om_ops_reshape[] = {
 	{WHOLE, .name = "Reshape", .brief = "input in another shape",
@@ -390,9 +391,9 @@ const om_opdef om_ops_reshape[] = {
 	 .since = 13, .min_in = 2, .max_in = 2,
 	 .infer = unsqueeze_infer, .slice = om_slice_flatten, .cpu = om_cpu_whole,
 	 .input_types = {OF_ANY, OF(INT64)}},
-	{WHOLE, .name = "Identity", .brief = "identity",
+	{NAMED, .name = "Identity", .brief = "identity",
 	 .since = 1, .min_in = 1, .max_in = 1,
-	 .flags = OM_NON_TENSOR, .infer = identity_infer, .slice = om_slice_first, .cpu = identity_cpu},
+	 .flags = OM_NON_TENSOR | OM_MONOTONE, .infer = identity_infer, .slice = om_slice_first, .cpu = identity_cpu},
 	{0}
 };
 

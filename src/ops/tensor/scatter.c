@@ -273,7 +273,7 @@ static const om_attr_spec nd_attrs[] = {
 	{0}
 };
 
-#define SCATTER .domain = "", .min_in = 3, .max_in = 3, .min_out = 1, .max_out = 1, \
+#define SCATTER .domain = "", .min_in = 3, .max_in = 3, .min_out = 1, .max_out = 1, .flags = OM_MONOTONE, \
 	.infer = scatter_infer, .inplace = om_inplace_first
 #define ELEMENTS .brief = "input with elements replaced along an axis, by indices", \
 	.slice = om_slice_scatter, .cpu = scatter_elements_cpu
