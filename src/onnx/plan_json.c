@@ -242,6 +242,17 @@ values(struct writer *w)
 	return all;
 }
 
+/* The arena of each value that was pinned to one. */
+static json_t *
+pins(struct writer *w)
+{
+	json_t *all = object(w);
+
+	for (uint32_t k = 0; k < w->plan->npin; k++)
+		set(all, w->plan->pin[k].value, name(w, w->plan->pin[k].arena));
+	return all;
+}
+
 static json_t *
 ranges(struct writer *w)
 {
@@ -754,6 +765,8 @@ document(struct writer *w, const char *digest)
 		set(j, "parallel_safe", json_true());
 	set(j, "strategy", name(w, w->plan->strategy ? w->plan->strategy : ""));
 	set(j, "arenas", arenas(w));
+	if (w->plan->npin)
+		set(j, "pins", pins(w));
 	list_views(w);
 	scope(w, scopes, w->p->first);
 	set(j, "scopes", scopes);

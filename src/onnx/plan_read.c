@@ -747,6 +747,27 @@ read_aliases(struct reader *r)
 	return OM_OK;
 }
 
+/* Values that were pinned to an arena; the verifier checks that they are there. */
+static om_status
+read_pins(struct reader *r)
+{
+	json_t *all = json_object_get(r->root, "pins"), *arena;
+	const char *value;
+
+	if (!all)
+		return OM_OK;
+	if (!json_is_object(all))
+		return BAD(r, "\"pins\" is not an object");
+	om_pin *pin = OM_NEWN(r->p->mem, om_pin, json_object_size(all));
+	json_object_foreach(all, value, arena) {
+		om_pin *to = &pin[r->plan->npin++];
+		OM_TRY(get_text(r, arena, "the arena of a pin", &to->arena));
+		*to = (om_pin){om_strdup(r->p->mem, value), om_strdup(r->p->mem, to->arena)};
+	}
+	r->plan->pin = pin;
+	return OM_OK;
+}
+
 static om_status
 read_scratch(struct reader *r)
 {
@@ -906,6 +927,7 @@ read_plan(struct reader *r, const char *sidecar)
 	OM_TRY(read_scopes(r));
 	OM_TRY(read_aliases(r));
 	OM_TRY(read_scratch(r));
+	OM_TRY(read_pins(r));
 	OM_TRY(read_unplanned(r));
 	OM_TRY(read_limits(r));
 	if (r->sizes.is_other)

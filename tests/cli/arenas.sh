@@ -39,6 +39,12 @@ om report "$models/digits.onnx" --arena sram=2K --arena dram=9K --pin small=sram
 om report "$models/digits.onnx" --arena sram=1K --arena dram --pin c3=sram
 om plan "$models/digits.onnx" pinned.onnx --arena sram=4K --arena dram=2K --pin r2=dram
 om verify pinned.onnx
+om plan "$models/digits.onnx" pinned2.onnx --arena sram=4K --arena dram=2K --pin r2=dram --export json:pinned.json >/dev/null
+grep -o '"pins":{[^}]*}' pinned.json
+for wrong in '"r2":"sram"' '"r2":"rom"' '"r9":"dram"' '"r2":3'; do
+	sed "s/\"pins\":{[^}]*}/\"pins\":{$wrong}/" pinned.json >wrong.json
+	om verify "$models/digits.onnx" --sidecar wrong.json
+done
 om run pinned.onnx --fill deterministic --poison --expect expected
 om report "$models/digits.onnx" --pin c3=arena | grep 'arena  '
 om report "$models/loop.onnx" --default-dim 2 --arena sram=4K --arena dram --pin c3=dram
