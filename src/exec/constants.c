@@ -36,10 +36,15 @@ is_left(const om_op *op)
 	return false;
 }
 
+/* A shape that elements decide is known when they are computed. */
 static bool
 reads_elements(const om_op *op)
 {
-	return !op->opdef || !(op->opdef->flags & OM_SHAPE_ONLY);
+	bool known = true;
+
+	for (uint32_t k = 0; k < op->nin; k++)
+		known &= !op->in[k] || om_shape_is_known(&op->in[k]->shape);
+	return !op->opdef || !(op->opdef->flags & OM_SHAPE_ONLY) || !known;
 }
 
 static void

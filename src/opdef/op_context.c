@@ -259,22 +259,28 @@ have_run_sizes(om_value *const *v, uint32_t n)
 	return false;
 }
 
-/* Do elements follow from those of an input of the graph, or of a body?  Those that follow from constants and shapes alone do
- * not, though they may not be computed yet.  What is too long to follow counts as if it did not. */
+/* May elements be known only in a run, because they follow from those of an input of the graph or of a body, from a size that
+ * a run decides, or from constants that are not computed: not yet, or never, as they are too large?  Those that follow from
+ * other shapes are not.  What is too long to follow counts as if it did not. */
 static bool
 is_told_by_run(const om_value *v, unsigned *budget)
 {
+	bool any = false;
+
 	if (!v || (v->data && v->data->data) || *budget == 0)
 		return false;
 	--*budget;
 	if (!v->def || v->def->nbody || !v->def->opdef)
 		return true;
 	if (v->def->opdef->flags & OM_SHAPE_ONLY)
-		return false;
-	for (uint32_t k = 0; k < v->def->nin; k++)
-		if (is_told_by_run(v->def->in[k], budget))
+		return have_run_sizes(v->def->in, v->def->nin);
+	for (uint32_t k = 0; k < v->def->nin; k++) {
+		const om_value *in = v->def->in[k];
+		if (is_told_by_run(in, budget))
 			return true;
-	return false;
+		any |= in && !(in->data && in->data->data);
+	}
+	return !any;
 }
 
 /* Does an op whose inputs have known shapes read elements that may decide the shape of its output: a list of numbers, or one,
@@ -298,13 +304,22 @@ reads_sizes(const om_op *op)
 	return any;
 }
 
+static bool
+has_objects(const om_op *op)
+{
+	for (uint32_t k = 0; k < op->nin; k++)
+		if (op->in[k] && is_object(op->in[k]))
+			return true;
+	return false;
+}
+
 /* May a size that inference leaves open be known only in a run, because data decide it here, or decided it for an
- * input? */
+ * input?  Elements of sequences may differ in size, and iterations of a Loop may be as many as there are. */
 static bool
 may_have_run_sizes(const om_op *op)
 {
-	if ((op->opdef->flags & (OM_DATA_DEPENDENT_SHAPE | OM_NON_TENSOR)) == OM_DATA_DEPENDENT_SHAPE
-	    || have_run_sizes(op->in, op->nin) || reads_sizes(op))
+	if (op->opdef->flags & OM_DATA_DEPENDENT_SHAPE || op->opdef->control == OM_LOOP || has_objects(op) || have_run_sizes(op->in, op->nin)
+	    || reads_sizes(op))
 		return true;
 	for (uint32_t k = 0; k < op->nbody; k++)
 		if (have_run_sizes(op->body[k]->result, op->body[k]->nresult))

@@ -224,11 +224,13 @@ if_infer(om_op_context *c)
 
 /* ---- Bodies of loops. ---- */
 
-/* A parameter gets the type and shape of its initial value, as far as these are known. */
+/* A parameter gets the type and shape of input `k`, its initial value, as far as these are known.  What the file declares of a size
+ * that a run decides is not used. */
 static om_status
-set_param(const om_op_context *c, om_value *param, const om_type *type, const om_shape *shape)
+set_param(const om_op_context *c, om_value *param, uint32_t k, const om_type *type, const om_shape *shape)
 {
-	if (shape->rank != OM_RANK_UNKNOWN)
+	param->has_run_sizes = c->op->in[k]->has_run_sizes || c->op->in[k]->type.kind != OM_TENSOR;
+	if (shape->rank != OM_RANK_UNKNOWN || c->op->in[k]->has_run_sizes)
 		param->shape = *shape;
 	return join_kinds(c, param->name, &param->type, type);
 }
@@ -266,7 +268,9 @@ relax(const om_op_context *c, om_block *body, bool *changed)
 		om_value *param = body->param[k], *result = body->result[k - 1];
 		if (param->type.kind != OM_OPTIONAL || !param->type.of || !om_type_equal(param->type.of, &result->type))
 			OM_TRY(join_kinds(c, param->name, &param->type, &result->type));
-		*changed |= om_shape_meet(&param->shape, &result->shape);
+		const bool differs = om_shape_meet(&param->shape, &result->shape);
+		param->has_run_sizes |= differs;
+		*changed |= differs;
 	}
 	return OM_OK;
 }
@@ -385,7 +389,7 @@ loop_infer(om_op_context *c)
 	for (uint32_t k = 2; k < c->op->nin; k++) {
 		if (!c->op->in[k])
 			return om_op_fail(c->session, OM_INVALID, c->op, "input %u is omitted", k);
-		OM_TRY(set_param(c, body->param[k], &c->op->in[k]->type, &c->in[k].shape));
+		OM_TRY(set_param(c, body->param[k], k, &c->op->in[k]->type, &c->in[k].shape));
 	}
 	OM_TRY(infer_rounds(c, body));
 	return loop_outputs(c, body);
@@ -441,7 +445,7 @@ scan_slice(const om_op_context *c, struct scan *s, uint32_t k)
 			part.shape.sym[to++] = in->shape.sym[d];
 		}
 	}
-	return set_param(c, s->body->param[s->nstate + k], &c->op->in[s->nstate + k]->type, &part.shape);
+	return set_param(c, s->body->param[s->nstate + k], s->nstate + k, &c->op->in[s->nstate + k]->type, &part.shape);
 }
 
 static bool
@@ -506,7 +510,7 @@ scan_infer(om_op_context *c)
 	OM_TRY(scan_lists(c, &s));
 	OM_TRY(check_given(c, 0));
 	for (uint32_t k = 0; k < s.nstate; k++)
-		OM_TRY(set_param(c, s.body->param[k], &c->op->in[k]->type, &c->in[k].shape));
+		OM_TRY(set_param(c, s.body->param[k], k, &c->op->in[k]->type, &c->in[k].shape));
 	for (uint32_t k = 0; k < s.nscan; k++)
 		OM_TRY(scan_slice(c, &s, k));
 	OM_TRY(om_block_infer(c->session, program_of(c), s.body));
@@ -553,7 +557,7 @@ batch_params(const om_op_context *c, om_block *body, uint32_t nstate, struct bat
 		if (s->rank > 0 && (!om_dim_join(&b->n, &b->nsym, s->dim[0], s->sym[0])
 		    || (scanned && !om_dim_join(&b->length, &b->lsym, s->dim[1], s->sym[1]))))
 			return om_op_fail(c->session, OM_SHAPE, c->op, "the inputs differ in batch size or length");
-		OM_TRY(set_param(c, body->param[k - 1], &c->op->in[k]->type, &part));
+		OM_TRY(set_param(c, body->param[k - 1], k, &c->op->in[k]->type, &part));
 	}
 	return OM_OK;
 }
@@ -602,7 +606,7 @@ each_infer(om_op_context *c)
 		const bool is_list = type->kind == OM_SEQUENCE;
 		if (!is_list && (k == 0 || type->kind != OM_TENSOR))
 			return om_op_fail(c->session, OM_INVALID, c->op, "input %u is a %s", k, om_kind_text(type->kind));
-		OM_TRY(set_param(c, body->param[k], is_list && type->of ? type->of : type, &c->in[k].shape));
+		OM_TRY(set_param(c, body->param[k], k, is_list && type->of ? type->of : type, &c->in[k].shape));
 	}
 	OM_TRY(om_block_infer(c->session, program_of(c), body));
 	for (uint32_t k = 0; k < c->op->nout; k++) {
