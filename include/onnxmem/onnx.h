@@ -42,7 +42,8 @@ OM_API om_status om_model_save_memory(om_session *s, const om_model *m, char **d
 OM_API om_status om_model_import(om_session *s, om_model *m, om_prog **out);
 
 /* Update the model from the program: order of nodes, removed and new ops, inlined
- * functions.  Unchanged parts keep their messages. */
+ * functions.  Unchanged parts keep their messages.  An input with a fixed value (om_binding_value()) becomes a constant: the
+ * model has no such input any more. */
 OM_API om_status om_model_update(om_session *s, om_model *m, const om_prog *p);
 
 /* After an update: remove the initializers of the graph that the program, which must not have been changed since, does

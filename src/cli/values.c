@@ -173,5 +173,5 @@ om_cli_tell_values(om_cli *c, const char *out)
 	const char *text;
 
 	for (size_t at = 0; (text = om_cli_next(c, "value", &at));)
-		om_warn(c->session, "%s is for this value of an input alone, and does not check it: --value %s", out, text);
+		om_warn(c->session, "%s has this value as a constant, and no input for it: --value %s", out, text);
 }

@@ -376,6 +376,7 @@ fix(om_prog *p, const struct constant *is)
 	om_tensor_bytes(is->t.type, &is->t.shape, &bytes);
 	data->data = om_memdup(p->mem, is->t.data, bytes);
 	v->data = data;
+	v->origin = NULL;
 	v->is_const = true;
 	v->is_overridable = false;
 }

@@ -8,6 +8,7 @@
 
 #include "base/guard.h"
 #include "base/shape.h"
+#include "ir/binding.h"
 #include "ir/edit.h"
 #include "ir/operators.h"
 #include "ir/query.h"
@@ -389,9 +390,28 @@ push_const(struct update *u, const om_value *v, Onnx__TensorProto *t, Onnx__Grap
 	om_update_push(u, nodes, node);
 }
 
+/* The default of an input that has another value now. */
+static void
+drop_initializer(Onnx__GraphProto *g, const char *name)
+{
+	size_t n = 0, nsparse = 0;
+
+	for (size_t k = 0; k < g->n_initializer; k++)
+		if (strcmp(om_text(g->initializer[k]->name), name) != 0)
+			g->initializer[n++] = g->initializer[k];
+	for (size_t k = 0; k < g->n_sparse_initializer; k++)
+		if (!g->sparse_initializer[k]->values || strcmp(om_text(g->sparse_initializer[k]->values->name), name) != 0)
+			g->sparse_initializer[nsparse++] = g->sparse_initializer[k];
+	g->n_initializer = n;
+	g->n_sparse_initializer = nsparse;
+}
+
 static om_status
 write_consts(struct update *u, const om_block *b, Onnx__GraphProto *g, struct nodes *nodes)
 {
+	for (uint32_t k = 0; !b->owner && k < b->nparam; k++)
+		if (om_input_is_fixed(b->param[k]))
+			drop_initializer(g, b->param[k]->name);
 	const om_map there = om_update_initializers(u, g);
 
 	for (const om_value *v = u->consts[b->id]; v; v = u->next[v->id]) {
@@ -457,10 +477,17 @@ write_defaults(struct update *u, const om_block *b, Onnx__GraphProto *g)
 	return OM_OK;
 }
 
+/* An input with a fixed value is a constant of the file, so that no runtime accepts another value. */
 static om_status
 write_interface(struct update *u, const om_block *b, Onnx__GraphProto *g)
 {
-	write_infos(u, &g->n_input, &g->input, b->nparam, b->param);
+	om_value **free = OM_NEWN(u->tmp, om_value *, (size_t)b->nparam + 1);
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < b->nparam; k++)
+		if (b->owner || !om_input_is_fixed(b->param[k]))
+			free[n++] = b->param[k];
+	write_infos(u, &g->n_input, &g->input, n, free);
 	write_infos(u, &g->n_output, &g->output, b->nresult, b->result);
 	return write_defaults(u, b, g);
 }
@@ -503,7 +530,8 @@ write_graph(struct update *u, const om_block *b, Onnx__GraphProto **out)
 	struct nodes nodes = {0};
 
 	*out = g;
-	if (b->is_other || (b->nresult && g->n_output == 0) || (b->owner && (g->n_output != b->nresult || g->n_input != b->nparam)))
+	const bool is_new = b->is_other || (b->nresult && g->n_output == 0);
+	if (is_new || (!b->owner && om_prog_has_fixed_inputs(u->p)) || (b->owner && (g->n_output != b->nresult || g->n_input != b->nparam)))
 		OM_TRY(write_interface(u, b, g));
 	if (b->owner)
 		rename_inputs(u, b, g);
@@ -544,7 +572,7 @@ note_consts(struct update *u)
 {
 	for (const om_block *b = u->p->first; b; b = b->next)
 		for (uint32_t k = 0; k < b->nparam; k++)
-			u->is_param[b->param[k]->id] |= b->param[k]->block == b;
+			u->is_param[b->param[k]->id] |= b->param[k]->block == b && !om_input_is_fixed(b->param[k]);
 	for (uint32_t k = u->p->nvalue; k-- > 0;) {
 		const om_value *v = u->p->values[k];
 		if (v->def || !v->data || v->is_overridable || u->is_param[k])

@@ -36,3 +36,11 @@ for edit in 's/"elements":"01"/"elements":"0x"/' 's/"elements":"01"/"elements":"
 done
 om tile "$models/branches.onnx" tiled.onnx --value which=true
 om dump tiled.onnx | grep -c ' If('
+# What is written for a value has no input for it, so that it cannot be run with another one.
+om dump tiled.onnx | grep '^^'
+om run tiled.onnx --fill x:value=0.5 --save tiled.npz | tail -2
+om run "$models/branches.onnx" --fill x:value=0.5 --value which=true --expect tiled.npz | tail -2
+om run tiled.onnx --fill deterministic --fill which:value=0
+om grad "$models/branches.onnx" grad.onnx --loss-fn mse --wrt x --value which=true
+om dump grad.onnx | grep '^^'
+om run grad.onnx --fill deterministic | tail -2
