@@ -235,19 +235,21 @@ om_diff_text(const om_diff *d, om_arena *mem, FILE *to)
 
 /* ---- Markdown. ---- */
 
-/* A name in a cell of a table. */
+/* A name in a cell of a table.  GitHub looks for mentions of people and issues in what is left when escapes are gone, but not in
+ * code. */
 static const char *
 cell(om_arena *mem, const char *text)
 {
+	const bool is_mention = strpbrk(text, "@#") != NULL;
 	char *out = om_allocn(mem, 2, strlen(text) + 1), *at = out;
 
 	for (; *text; text++) {
-		if (strchr("|\\`*_<>[]", *text))
+		if (strchr("|\\`*_<>[]@#$~&", *text))
 			*at++ = '\\';
 		*at++ = *text;
 	}
 	*at = '\0';
-	return out;
+	return is_mention ? om_printf(mem, "<code>%s</code>", out) : out;
 }
 
 static void

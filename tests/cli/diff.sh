@@ -19,6 +19,9 @@ twice a b c >abc.ir
 twice p q r >pqr.ir
 om diff abc.ir pqr.ir | sed -n '/appeared\|went/p;/renamed/,$p'
 om diff old.ir wide.ir --markdown -
+# Names are no mentions, formulas, entities or struck out in Markdown.
+for f in old wide; do sed 's/%a/%"@a#1$x$~~y~~\&amp;"/g' $f.ir >marked-$f.ir; done
+om diff marked-old.ir marked-wide.ir --markdown - | grep code
 om diff old.ir soft.ir --json -
 # The differences at the peaks add up to the difference of the peaks.
 for pair in "old.ir wide.ir" "$models/digits.onnx $models/branches.onnx" "$models/loop_swap.onnx $models/nnc_lag.onnx"; do
