@@ -220,6 +220,11 @@ om_status om_cli_values(om_cli *c, om_binding *b);
 void om_cli_tell_values(om_cli *c, const char *out);
 /* Read the options --dim-range into c->range. */
 om_status om_cli_ranges(om_cli *c);
+/* Read and verify the plan in c->model, or in the document `sidecar`, for all sizes of its ranges.  If there are too
+ * many, it is done for a selection, which a notice states. */
+om_status om_cli_check_sizes(om_cli *c, const char *sidecar);
+/* The input of the graph called `name`; NULL: there is none. */
+const om_value *om_cli_input(const om_prog *p, const char *name);
 /* The binding of tensors and of --dim, for a plan that is read. */
 om_status om_cli_sizes(om_cli *c, const om_tensor *in, om_binding *b);
 

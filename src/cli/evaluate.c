@@ -54,15 +54,6 @@ om_net_save(om_cli *c, om_net *net, const om_trainer *t, const char *path)
 
 /* ---- Samples. ---- */
 
-static bool
-takes(const om_prog *p, const char *name)
-{
-	for (uint32_t k = 0; k < p->first->nparam; k++)
-		if (strcmp(p->first->param[k]->name, name) == 0)
-			return true;
-	return false;
-}
-
 /* The only sample input that the model does not have. */
 static const char *
 find_label(const om_prog *net, const om_prog *step, const om_step *parts)
@@ -71,7 +62,7 @@ find_label(const om_prog *net, const om_prog *step, const om_step *parts)
 
 	for (uint32_t k = 0; k < parts->nsample; k++) {
 		const char *name = step->first->param[parts->sample[k]]->name;
-		if (takes(net, name))
+		if (om_cli_input(net, name))
 			continue;
 		if (label)
 			return NULL;

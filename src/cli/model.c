@@ -137,24 +137,43 @@ only_input(const om_prog *p)
 	return only;
 }
 
+const om_value *
+om_cli_input(const om_prog *p, const char *name)
+{
+	for (uint32_t k = 0; k < p->first->nparam; k++)
+		if (strcmp(p->first->param[k]->name, name) == 0)
+			return p->first->param[k];
+	return NULL;
+}
+
 /* Names may contain colons: the last colon is the separator. */
 static om_status
-bind_input(om_cli *c, om_binding *b, const char *text)
+read_input(om_cli *c, const char *text, const char **name, om_shape *shape)
 {
-	om_shape shape = {0};
 	const char *colon = strrchr(text, ':');
-	const char *name = colon ? om_strndup(c->mem, text, (size_t)(colon - text)) : NULL;
 
-	if (!read_shape(colon ? colon + 1 : text, &shape))
+	*shape = (om_shape){0};
+	*name = colon ? om_strndup(c->mem, text, (size_t)(colon - text)) : NULL;
+	if (!read_shape(colon ? colon + 1 : text, shape))
 		return om_fail(c->session, OM_USAGE, "--input-shape requires NAME:D,D,... such as x:1,3,224,224, not %s",
 			text);
-	if (!name) {
+	if (!*name) {
 		const om_value *only = only_input(c->prog);
 		if (!only)
 			return om_fail(c->session, OM_USAGE,
 				"--input-shape %s: the model has several inputs; use NAME:%s", text, text);
-		name = only->name;
+		*name = only->name;
 	}
+	return OM_OK;
+}
+
+static om_status
+bind_input(om_cli *c, om_binding *b, const char *text)
+{
+	om_shape shape;
+	const char *name;
+
+	OM_TRY(read_input(c, text, &name, &shape));
 	return om_binding_shape(c->session, b, name, &shape);
 }
 
@@ -168,17 +187,61 @@ bind_dim(om_cli *c, om_binding *b, const char *text)
 	return om_binding_dim(c->session, b, symbol, n);
 }
 
+/* The size that an input of shape `is` gives a symbol; -1: none. */
+static int64_t
+size_in(const om_value *input, const om_shape *is, const char *symbol)
+{
+	const om_shape *s = &input->shape;
+
+	for (int d = 0; d < s->rank && d < is->rank; d++)
+		if (s->dim[d] < 0 && s->sym[d] && strcmp(s->sym[d], symbol) == 0)
+			return is->dim[d];
+	return -1;
+}
+
 /* The size of a symbol that inputs have; -1: none of them has it. */
 static int64_t
 size_of_symbol(const om_prog *p, const om_tensor *in, const char *symbol)
 {
-	for (uint32_t k = 0; in && k < p->first->nparam; k++) {
-		const om_shape *s = &p->first->param[k]->shape;
-		for (int d = 0; in[k].type != OM_UNDEFINED && d < s->rank && d < in[k].shape.rank; d++)
-			if (s->dim[d] < 0 && s->sym[d] && strcmp(s->sym[d], symbol) == 0)
-				return in[k].shape.dim[d];
+	int64_t n = -1;
+
+	for (uint32_t k = 0; in && k < p->first->nparam && n < 0; k++)
+		n = in[k].type != OM_UNDEFINED ? size_in(p->first->param[k], &in[k].shape, symbol) : -1;
+	return n;
+}
+
+/* The size of a symbol that options give; -1: none does. */
+static om_status
+given_size(om_cli *c, const char *symbol, int64_t *n)
+{
+	const char *text, *name;
+	om_shape shape;
+	int64_t is;
+
+	*n = -1;
+	for (size_t at = 0; (text = om_cli_next(c, "dim", &at));) {
+		OM_TRY(om_cli_dim(c, "dim", text, &name, &is));
+		*n = strcmp(name, symbol) == 0 ? is : *n;
 	}
-	return -1;
+	for (size_t at = 0; (text = om_cli_next(c, "input-shape", &at)) && *n < 0;) {
+		OM_TRY(read_input(c, text, &name, &shape));
+		const om_value *input = om_cli_input(c->prog, name);
+		*n = input ? size_in(input, &shape, symbol) : -1;
+	}
+	return OM_OK;
+}
+
+/* The size that a range is bound to: a run may have one, a plan for a range has its end. */
+static om_status
+find_size(om_cli *c, const om_dim_range *r, const om_tensor *in, int64_t *n)
+{
+	OM_TRY(given_size(c, r->symbol, n));
+	if (*n >= 0 && !in)
+		return om_fail(c->session, OM_USAGE, "%s has the range %lld..%lld, and is %lld by --dim or --input-shape: give one of both",
+			r->symbol, (long long)r->low, (long long)r->high, (long long)*n);
+	if (*n < 0)
+		*n = size_of_symbol(c->prog, in, r->symbol);
+	return OM_OK;
 }
 
 /* A range is planned for its end, unless inputs have a size already. */
@@ -188,7 +251,8 @@ bind_ranges(om_cli *c, om_binding *b, const om_tensor *in)
 	OM_TRY(om_cli_ranges(c));
 	for (uint32_t k = 0; k < c->nrange; k++) {
 		om_dim_range *r = &c->range[k];
-		const int64_t n = size_of_symbol(c->prog, in, r->symbol);
+		int64_t n;
+		OM_TRY(find_size(c, r, in, &n));
 		if (n >= 0 && (n < r->low || n > r->high))
 			return om_fail(c->session, OM_SHAPE, "%s is %lld, which is not in the range %lld..%lld", r->symbol, (long long)n,
 				(long long)r->low, (long long)r->high);

@@ -151,9 +151,8 @@ read_where(const char *text, om_io *where)
 static bool
 is_io(const om_prog *p, const char *name)
 {
-	for (uint32_t k = 0; k < p->first->nparam; k++)
-		if (strcmp(p->first->param[k]->name, name) == 0)
-			return true;
+	if (om_cli_input(p, name))
+		return true;
 	for (uint32_t k = 0; k < p->first->nresult; k++)
 		if (strcmp(p->first->result[k]->name, name) == 0)
 			return true;

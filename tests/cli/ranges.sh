@@ -12,6 +12,13 @@ om run planned.onnx --fill deterministic --input-shape 4,1,5,6
 om plan "$models/dynamic.onnx" fixed.onnx --dim N=8
 om run fixed.onnx --fill deterministic --dim N=4
 om run "$models/dynamic.onnx" --fill deterministic --dim-range N=1..32 | tail -1
+# A run has one size of the range; a plan has none.
+om run "$models/dynamic.onnx" --fill deterministic --dim-range N=1..32 --input-shape 7,1,6,6 | tail -2
+om run "$models/dynamic.onnx" --fill deterministic --dim-range N=1..32 --dim N=7 | tail -2
+om run "$models/dynamic.onnx" --fill deterministic --dim-range N=1..32 --dim N=40
+om run "$models/dynamic.onnx" --fill deterministic --dim-range N=1..32 --input-shape 7,6
+om plan "$models/dynamic.onnx" planned.onnx --dim-range N=1..32 --dim N=7
+om plan "$models/dynamic.onnx" planned.onnx --dim-range N=1..32 --input-shape 7,1,6,6
 om plan "$models/dynamic.onnx" planned.onnx --dim-range N=32..1
 om plan "$models/dynamic.onnx" planned.onnx --dim-range N=1
 om plan "$models/dynamic.onnx" planned.onnx --dim-range K=1..3
