@@ -19,7 +19,7 @@ struct symbolic {
 	const om_cli_open *open;
 	om_report *report;       /* with formulas; NULL: there are none */
 	const char *why;         /* there are none */
-	size_t planned;          /* of the ranges that the model was planned for, that with most possible sizes; RANGES: none */
+	om_prog *best;           /* planned without formulas, for the range with most possible sizes; NULL: none */
 	uint32_t npoint;         /* how many it has */
 };
 
@@ -42,9 +42,9 @@ assume(struct symbolic *w, size_t k)
 	c->assumed = all;
 }
 
-/* Plan for a range; if it has formulas, or is the last one that is tried, it is that of the report. */
+/* Plan for a range; if it has formulas, it is that of the report. */
 static om_status
-try_range(struct symbolic *w, size_t k, bool is_last)
+try_range(struct symbolic *w, size_t k)
 {
 	om_cli *c = w->c;
 
@@ -60,14 +60,33 @@ try_range(struct symbolic *w, size_t k, bool is_last)
 		w->why = w->why ? w->why : om_strdup(c->mem, om_message(c->session));
 		return OM_OK;
 	}
-	const char *why = c->prog->plan->formulas->why;
-	if (why && (w->planned == RANGES || c->prog->plan->formulas->npoint > w->npoint)) {
-		w->planned = k;
-		w->npoint = c->prog->plan->formulas->npoint;
-		w->why = om_strdup(c->mem, why);
-	}
-	if (!why || is_last)
+	const om_formulas *f = c->prog->plan->formulas;
+	if (!f->why) {
 		w->report = om_report_new(c->prog, c->arg[0], c->mem);
+	} else if (!w->best || f->npoint > w->npoint) {
+		w->npoint = f->npoint;
+		w->why = om_strdup(c->mem, f->why);
+		om_prog_free(w->best);
+		w->best = c->prog;
+		c->prog = NULL;
+	}
+	return OM_OK;
+}
+
+/* Without formulas, the report has what a run takes for some sizes. */
+static om_status
+try_ranges(struct symbolic *w)
+{
+	om_cli *c = w->c;
+
+	for (size_t k = 0; k < RANGES && !w->report; k++)
+		OM_TRY(try_range(w, k));
+	if (w->report || !w->best)
+		return OM_OK;
+	om_prog_free(c->prog);
+	c->prog = w->best;
+	w->best = NULL;
+	w->report = om_report_new(c->prog, c->arg[0], c->mem);
 	return OM_OK;
 }
 
@@ -115,7 +134,7 @@ write_json(om_cli *c, FILE *to, const void *arg)
 om_status
 om_cli_report_open(om_cli *c)
 {
-	struct symbolic w = {.c = c, .open = c->open, .planned = RANGES};
+	struct symbolic w = {.c = c, .open = c->open};
 	const char *json = om_cli_option(c, "json");
 
 	if (w.open->has_unnamed)
@@ -124,10 +143,9 @@ om_cli_report_open(om_cli *c)
 		w.why = "there are more than 3 symbols";
 	const bool is_possible = !w.why;
 	om_session_log(c->session, NULL, NULL, OM_LOG_QUIET);  /* not every try is of interest */
-	for (size_t k = 0; k < RANGES && !w.report && is_possible; k++)
-		OM_TRY(try_range(&w, k, false));
-	if (!w.report && w.planned < RANGES)
-		OM_TRY(try_range(&w, w.planned, true));
+	const om_status st = is_possible ? try_ranges(&w) : OM_OK;
+	om_prog_free(w.best);
+	OM_TRY(st);
 	if (json)
 		OM_TRY(om_cli_write(c, json, write_json, &w));
 	return json && strcmp(json, "-") == 0 ? OM_OK : om_cli_write(c, "-", write_text, &w);
