@@ -347,10 +347,9 @@ name_at(const om_report *r, uint32_t buffer, uint32_t step)
 {
 	const om_box *found = NULL;
 
-	for (uint32_t k = 0; k < r->nbox; k++) {
+	for (uint32_t k = r->first_of_buffer[buffer]; k != UINT32_MAX; k = r->next_of_buffer[k]) {
 		const om_box *x = &r->box[k];
-		if (x->buffer == buffer && x->first <= step && step <= x->last
-		    && (!found || x->bytes > found->bytes))
+		if (x->first <= step && step <= x->last && (!found || x->bytes > found->bytes))
 			found = x;
 	}
 	return found ? found->name : r->buffer[buffer].name;
