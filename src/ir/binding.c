@@ -20,6 +20,8 @@
 struct symbol {
 	const char *name;
 	int64_t n;               /* -1: not bound */
+	bool is_given;           /* by name, not only by shapes of inputs */
+	bool is_split;           /* inputs have different numbers for it, so it is none */
 };
 
 struct input {
@@ -74,7 +76,7 @@ binding_dim_guarded(om_session *s, om_binding *b, const char *symbol, int64_t n)
 		if (strcmp(b->symbol[k].name, symbol) == 0)
 			return b->symbol[k].n == n ? OM_OK : om_fail(s, OM_USAGE, "symbol %s is bound to both %lld and %lld",
 				symbol, (long long)b->symbol[k].n, (long long)n);
-	OM_PUSH(b->mem, b->symbol, b->nsymbol, b->capsymbol, ((struct symbol){om_strdup(b->mem, symbol), n}));
+	OM_PUSH(b->mem, b->symbol, b->nsymbol, b->capsymbol, ((struct symbol){.name = om_strdup(b->mem, symbol), .n = n}));
 	return OM_OK;
 }
 
@@ -201,7 +203,7 @@ find_symbols(struct resolved *r, const om_prog *p)
 		const om_shape *of = &p->values[k]->shape;
 		for (int d = 0; d < of->rank; d++)
 			if (of->dim[d] < 0 && of->sym[d])
-				OM_PUSH(r->mem, r->symbol, n, cap, ((struct symbol){of->sym[d], -1}));
+				OM_PUSH(r->mem, r->symbol, n, cap, ((struct symbol){.name = of->sym[d], .n = -1}));
 	}
 	if (n)
 		qsort(r->symbol, n, sizeof *r->symbol, by_name);
@@ -213,7 +215,7 @@ find_symbols(struct resolved *r, const om_prog *p)
 static struct symbol *
 symbol_of(const struct resolved *r, const char *name)
 {
-	const struct symbol key = {name, 0};
+	const struct symbol key = {.name = name};
 	return r->nsymbol ? bsearch(&key, r->symbol, r->nsymbol, sizeof key, by_name) : NULL;
 }
 
@@ -225,11 +227,13 @@ resolve_symbols(struct resolved *r, const om_binding *b)
 		if (!is)
 			return om_fail(r->session, OM_USAGE, "no dim of the model is called %s", b->symbol[k].name);
 		is->n = b->symbol[k].n;
+		is->is_given = true;
 	}
 	return OM_OK;
 }
 
-/* Dim `d` of parameter `v` is `n`. */
+/* Dim `d` of parameter `v` is `n`.  Exporters call dims alike that are not equal, as the length of the encoder's output and that
+ * of an empty cache: without a number given by name, each input has its own. */
 static om_status
 resolve_dim(struct resolved *r, const om_value *v, om_shape *shape, int d, int64_t n)
 {
@@ -238,13 +242,14 @@ resolve_dim(struct resolved *r, const om_value *v, om_shape *shape, int d, int64
 	if (shape->dim[d] >= 0 && shape->dim[d] != n)
 		return om_fail(r->session, OM_SHAPE, "input %s: dim %d is %lld in the file, not %lld", v->name, d,
 			(long long)shape->dim[d], (long long)n);
-	if (is && is->n >= 0 && is->n != n)
+	if (is && is->is_given && is->n != n)
 		return om_fail(r->session, OM_SHAPE, "input %s: dim %d is %s, which is %lld, not %lld", v->name, d, is->name,
 			(long long)is->n, (long long)n);
-	if (is)
-		is->n = n;
-	else
-		shape->dim[d] = n;
+	shape->dim[d] = n;
+	if (!is)
+		return OM_OK;
+	is->is_split |= is->n >= 0 && is->n != n;
+	is->n = is->is_split ? -1 : n;
 	return OM_OK;
 }
 
@@ -330,13 +335,15 @@ resolve_rest(struct resolved *r, const om_value *v, om_shape *shape, int64_t res
 	return OM_OK;
 }
 
-/* Replace symbols by their numbers. */
+/* Replace symbols by their numbers; one that is split is no symbol any more. */
 static void
 substitute(const struct resolved *r, om_shape *shape)
 {
 	for (int d = 0; d < shape->rank; d++) {
-		const struct symbol *is = shape->dim[d] < 0 && shape->sym[d] ? symbol_of(r, shape->sym[d]) : NULL;
-		if (is && is->n >= 0)
+		const struct symbol *is = shape->sym[d] ? symbol_of(r, shape->sym[d]) : NULL;
+		if (is && is->is_split)
+			shape->sym[d] = NULL;
+		else if (is && is->n >= 0 && shape->dim[d] < 0)
 			shape->dim[d] = is->n;
 	}
 }
@@ -402,6 +409,10 @@ bind_in(om_session *s, om_prog *p, const om_binding *b, om_arena *mem)
 	struct resolved r;
 
 	OM_TRY(resolve(s, p, b, mem, &r));
+	for (size_t k = 0; k < r.nsymbol; k++)
+		if (r.symbol[k].is_split)
+			om_warn(s, "inputs have different numbers for the dim %s: each input has its own, and where else it is used it is open",
+				r.symbol[k].name);
 	apply(&r, b, p);
 	return OM_OK;
 }

@@ -71,3 +71,18 @@ om report sum.ir --json -
 om report sum.ir --dim length=3
 om report sum.ir --csv -
 om plan sum.ir --export csv:-
+# Two inputs call dims alike that are not equal: each has its own, unless a number is given by name.
+cat >twice.ir <<'IR'
+program "twice" ir 9 opset 18
+^main(%m: float32[1,n], %x: float32[1,n,2], %z: float32[n,2]) {
+	%a = ReduceSum(%m) {keepdims = 0}
+	%y: float32[1,n,2] = Mul(%x, %a)
+	%w: float32[n,2] = Relu(%z)
+	ret %y, %w
+}
+IR
+om report twice.ir --input-shape m:1,9 --input-shape x:1,4,2 --input-shape z:4,2 | grep -E 'inputs:|arena'
+om run twice.ir --input-shape m:1,9 --input-shape x:1,4,2 --input-shape z:4,2 --fill deterministic | grep -v arena
+om report twice.ir --input-shape m:1,9 --input-shape x:1,4,2
+om report twice.ir --input-shape m:1,9 --input-shape x:1,4,2 --dim n=9
+om report twice.ir --input-shape m:1,9 --input-shape x:1,9,2 --csv -
