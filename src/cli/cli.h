@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "base/map.h"
 #include "onnxmem/executor.h"
 #include "onnxmem/binding.h"
 #include "onnxmem/onnx.h"
@@ -62,6 +63,7 @@ struct om_cli {
 	size_t nset, capset;
 	bool quiet, verbose;
 	bool batch_told;         /* it was said that a batch is 1 */
+	om_map warned;           /* the warnings so far, by their text */
 	bool told;               /* the error was already reported on standard output */
 
 	om_host *host;           /* created by om_cli_host(); the driver frees these */

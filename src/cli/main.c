@@ -167,10 +167,16 @@ count_args(om_cli *c)
 	return OM_OK;
 }
 
+/* A program is bound and inferred several times: each warning is printed once. */
 static void
 print_log(void *arg, enum om_log_level level, const char *line)
 {
-	(void)arg;
+	om_cli *c = arg;
+
+	if (level == OM_LOG_WARN && om_map_get(&c->warned, line))
+		return;
+	if (level == OM_LOG_WARN)
+		om_map_set(&c->warned, om_strdup(c->mem, line), c);
 	fprintf(stderr, "onnxmem: %s%s\n", level == OM_LOG_WARN ? "warning: " : "", line);
 }
 
@@ -179,7 +185,8 @@ run_command(om_cli *c)
 {
 	c->quiet = om_cli_has(c, "quiet");
 	c->verbose = om_cli_has(c, "verbose");
-	om_session_log(c->session, print_log, NULL,
+	c->warned = om_map_new(c->mem);
+	om_session_log(c->session, print_log, c,
 		c->quiet ? OM_LOG_QUIET : c->verbose ? OM_LOG_INFO : OM_LOG_WARN);
 	if (om_cli_has(c, "help")) {
 		om_cmd_help(c, c->cmd, stdout);
