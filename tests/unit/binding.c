@@ -72,6 +72,25 @@ a_binding_is_resolved_by_the_program(void)
 	bench_close(&t);
 }
 
+/* A symbol with different numbers is none: what else it stands for is open, and has no symbol. */
+static void
+inputs_may_differ_in_a_symbol(void)
+{
+	bench b = bench_open();
+	om_binding *is = om_binding_new();
+
+	CU_ASSERT_EQUAL_FATAL(bench_read(&b, "program \"p\" ir 8 opset 18\n^main(%x: float32[n,m], %y: float32[n], %z: float32[n,m]) {\n"
+		"\t%r = Relu(%x)\n\tret %r\n}\n"), OM_OK);
+	CU_ASSERT_EQUAL(om_binding_shape(b.s, is, "x", &(om_shape){.rank = 2, .dim = {4, 3}}), OM_OK);
+	CU_ASSERT_EQUAL(om_binding_shape(b.s, is, "y", &(om_shape){.rank = 1, .dim = {0}}), OM_OK);
+	CU_ASSERT_EQUAL(om_bind(b.s, b.p, is), OM_OK);
+	om_value *const *in = b.p->first->param;
+	CU_ASSERT(in[0]->shape.dim[0] == 4 && in[1]->shape.dim[0] == 0 && in[2]->shape.dim[0] < 0 && in[2]->shape.dim[1] == 3);
+	CU_ASSERT(!in[0]->shape.sym[0] && !in[2]->shape.sym[0]);
+	om_binding_free(is);
+	bench_close(&b);
+}
+
 static void
 what_contradicts_is_refused_and_nothing_is_bound(void)
 {
@@ -407,6 +426,7 @@ plans_are_kept_by_constant(void)
 
 static CU_TestInfo binding_tests[] = {
 	{"a binding is resolved by the program", a_binding_is_resolved_by_the_program},
+	{"inputs may differ in a symbol", inputs_may_differ_in_a_symbol},
 	{"what contradicts is refused, and nothing is bound", what_contradicts_is_refused_and_nothing_is_bound},
 	{"copies of all models are the same", copies_of_all_models_are_the_same},
 	{"a copy can be changed", a_copy_can_be_changed},
