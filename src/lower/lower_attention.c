@@ -546,32 +546,24 @@ divide_batch(struct attention *a)
 	return true;
 }
 
-/* The view on the divided axes, `inner` being the size of those that follow. */
-static bool
-divide_view(const struct attention *a, om_view *v)
+/* Heads that share keys or values, which an Expand repeats, are an axis of their own. */
+static void
+take_repeated(struct attention *a, int k)
 {
-	om_view w = {.value = v->value, .offset = v->offset, .rank = a->rank + 2};
-	int axis = v->rank - 3;
-	int64_t inner = 1;
+	const om_shape *s = om_view_repeated(a->of[k].view.value);
 
-	for (int k = 0; k < 2; k++) {
-		w.dim[a->rank + k] = v->dim[v->rank - 2 + k];
-		w.step[a->rank + k] = v->step[v->rank - 2 + k];
-	}
-	for (int k = a->rank - 1; k >= 0; k--) {
-		while (axis >= 0 && inner == v->dim[axis]) {
-			axis--;
-			inner = 1;
-		}
-		if (axis < 0)
+	if (s && s->rank > 3 && a->nshape < MOST_SHAPES && batch_size(s) == batch_size(&a->shape[0]))
+		a->shape[a->nshape++] = *s;
+}
+
+static bool
+divide(struct attention *a)
+{
+	if (!divide_batch(a))
+		return false;
+	for (int k = 0; k < NOPERAND; k++)
+		if (a->of[k].view.value && !om_view_divide(&a->of[k].view, a->rank, a->dim))
 			return false;
-		w.dim[k] = a->dim[k];
-		w.step[k] = v->step[axis] * inner;
-		inner *= a->dim[k];
-		if (v->dim[axis] % inner)
-			return false;
-	}
-	*v = w;
 	return true;
 }
 
@@ -687,11 +679,15 @@ om_lower_attention(om_session *s, om_prog *p, om_arena *mem, om_op *softmax, boo
 	struct attention a = {.mem = mem, .softmax = softmax, .block = softmax->block, .scale = 1};
 
 	*done = false;
-	if (!is_softmax(softmax) || !read_back(&a) || !read_on(&a) || !divide_batch(&a))
+	if (!is_softmax(softmax) || !read_back(&a) || !read_on(&a))
 		return OM_OK;
-	for (int k = 0; k < NOPERAND; k++)
-		if (a.of[k].view.value && !divide_view(&a, &a.of[k].view))
-			return OM_OK;
+	struct attention shared = a;
+	take_repeated(&shared, K);
+	take_repeated(&shared, V);
+	if (divide(&shared))
+		a = shared;
+	else if (!divide(&a))
+		return OM_OK;
 	*done = true;
 	return replace(&a, s, p);
 }

@@ -233,3 +233,59 @@ om_view_forward(om_view *v, const om_op *op)
 		step[perm[d]] = stride[d];
 	return map(v, &v->value->shape, step, 0, op->out[0]);
 }
+
+bool
+om_view_divide(om_view *v, int rank, const int64_t *dim)
+{
+	om_view w = {.value = v->value, .offset = v->offset, .rank = rank + 2};
+	int axis = v->rank - 3;
+	int64_t inner = 1;        /* size of the divided axes that follow, of the same axis */
+
+	for (int k = 0; k < 2; k++) {
+		w.dim[rank + k] = v->dim[v->rank - 2 + k];
+		w.step[rank + k] = v->step[v->rank - 2 + k];
+	}
+	for (int k = rank - 1; k >= 0; k--) {
+		while (axis >= 0 && inner == v->dim[axis]) {
+			axis--;
+			inner = 1;
+		}
+		if (axis < 0)
+			return false;
+		w.dim[k] = dim[k];
+		w.step[k] = v->step[axis] * inner;
+		inner *= dim[k];
+		if (v->dim[axis] % inner)
+			return false;
+	}
+	*v = w;
+	return true;
+}
+
+/* Does a Transpose exchange the last two axes? */
+static bool
+exchanges_last(const om_op *op)
+{
+	const int rank = op->in[0]->shape.rank;
+	int perm[OM_MAX_RANK];
+
+	if (!is_op(op, "Transpose") || rank < 2)
+		return false;
+	perm_of(op, perm);
+	for (int d = 0; d < rank - 2; d++)
+		if (perm[d] != d)
+			return false;
+	return perm[rank - 1] == rank - 2;
+}
+
+const om_shape *
+om_view_repeated(const om_value *x)
+{
+	for (const om_op *op; (op = x->def) && op->nin > 0 && om_lower_is_float(op->in[0]); x = op->in[0]) {
+		if (is_op(op, "Expand"))
+			return &op->out[0]->shape;
+		if (!om_view_keeps_order(op) && !exchanges_last(op))
+			return NULL;
+	}
+	return NULL;
+}

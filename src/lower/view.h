@@ -24,4 +24,11 @@ bool om_view_back(om_view *v);
 /* If `op` moves all elements of the value, let the view be of its output; false as before. */
 bool om_view_forward(om_view *v, const om_op *op);
 
+/* Divide the axes before the last two into those of `dim`; false, with the view unchanged, if they are not made of them. */
+bool om_view_divide(om_view *v, int rank, const int64_t *dim);
+
+/* The shape of the result of an Expand of which `x` is a Reshape, apart from an exchange of its last two axes; NULL if
+ * there is no such op. */
+const om_shape *om_view_repeated(const om_value *x);
+
 #endif

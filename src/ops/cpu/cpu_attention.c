@@ -231,10 +231,32 @@ attention_cost(const om_op_context *c, om_cost *cost)
 
 /* ---- Kernels. ---- */
 
+/* One row for each of several heads that share keys and values becomes as many rows of one head, so that those are
+ * read once. */
+static void
+join_heads(om_attention_batch *b)
+{
+	const int last = b->rank - 1;
+	om_attention *a = &b->a;
+
+	if (a->rows != 1 || last < 0 || b->step[last][OM_ATTENTION_K] || b->step[last][OM_ATTENTION_V])
+		return;
+	a->rows = b->dim[last];
+	a->is_causal = false;     /* the only row has all keys */
+	for (int k = 0; k < OM_NATTENTION; k++)
+		if (k != OM_ATTENTION_K && k != OM_ATTENTION_V)
+			a->row[k] = b->step[last][k];
+	b->rank--;
+}
+
 static om_status
 attention_prepare(om_op_context *c, void **state)
 {
-	return read_attention(c, *state);
+	struct attention *s = *state;
+
+	OM_TRY(read_attention(c, s));
+	join_heads(&s->b);
+	return OM_OK;
 }
 
 static const float *
