@@ -571,12 +571,13 @@ divide(struct attention *a)
 
 /* Follow an operand to where it comes from; scales of Q and K are taken along. */
 static void
-follow_back(struct attention *a, int k)
+follow_back(struct attention *a, int k, struct om_layout *l)
 {
 	om_view *v = &a->of[k].view;
 	double by = 1;
 
 	for (;;) {
+		om_view_settle_shape(l, v->value);
 		om_value *x = (k == Q || k == K) && v->value->def ? scaled_value(v->value->def, &by) : NULL;
 		if (x) {
 			a->scale *= by;
@@ -649,7 +650,7 @@ replace(struct attention *a, om_session *s, om_prog *p)
 
 	for (int k = Q; k <= MASK2; k++)
 		if (a->of[k].view.value)
-			follow_back(a, k);
+			follow_back(a, k, &l);
 	last = follow_on(a);
 	op = new_op(a, &l);
 	om_value *y = last->out[0];

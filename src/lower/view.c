@@ -14,7 +14,7 @@
 static bool
 is_op(const om_op *op, const char *type)
 {
-	return *op->domain == '\0' && strcmp(op->type, type) == 0;
+	return op && *op->domain == '\0' && strcmp(op->type, type) == 0;
 }
 
 static void
@@ -288,4 +288,23 @@ om_view_repeated(const om_value *x)
 			return NULL;
 	}
 	return NULL;
+}
+
+static bool
+is_result(const om_value *v)
+{
+	for (const om_use *u = v->first_use; u; u = u->next)
+		if (!u->op)
+			return true;
+	return false;
+}
+
+void
+om_view_settle_shape(struct om_layout *l, const om_value *x)
+{
+	for (const om_use *u = x->first_use; u && om_shape_is_known(&x->shape); u = u->next) {
+		om_op *op = u->op;
+		if (is_op(op, "Shape") && !om_attr_find(op, "start") && !om_attr_find(op, "end") && !is_result(op->out[0]))
+			om_value_replace(op->out[0], om_lower_ints(l, op->block, "shape", (size_t)x->shape.rank, x->shape.dim));
+	}
 }

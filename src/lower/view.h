@@ -27,6 +27,11 @@ bool om_view_forward(om_view *v, const om_op *op);
 /* Divide the axes before the last two into those of `dim`; false, with the view unchanged, if they are not made of them. */
 bool om_view_divide(om_view *v, int rank, const int64_t *dim);
 
+struct om_layout;
+
+/* Let what reads the shape of `x`, which is known, read a constant: so `x` is not needed for that. */
+void om_view_settle_shape(struct om_layout *l, const om_value *x);
+
 /* The shape of the result of an Expand of which `x` is a Reshape, apart from an exchange of its last two axes; NULL if
  * there is no such op. */
 const om_shape *om_view_repeated(const om_value *x);
