@@ -354,7 +354,7 @@ static bool
 is_refused(const char *message)
 {
 	static const char *const refused[] = {"no gradient for mode max",
-		"a gradient is available only for matrices in batch order"};
+		"a gradient is available only for matrices in batch order", "its cache slides or is quantized"};
 
 	for (size_t k = 0; k < sizeof refused / sizeof refused[0]; k++)
 		if (strstr(message, refused[k]))

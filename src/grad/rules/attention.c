@@ -717,7 +717,7 @@ read_cache(om_grad *g, struct group *r)
 }
 
 /* By sequence and row of the new cache: the row to gather from the concatenation of the old cache, the
- * new rows and a row of zeros. */
+ * new rows and a row of zeros.  Rows after the new ones are those of the old cache. */
 static om_value *
 rows_of_cache(om_grad *g, const struct group *r)
 {
@@ -726,7 +726,8 @@ rows_of_cache(om_grad *g, const struct group *r)
 	om_value *before = om_emit_unsqueeze(g, r->before, 1, &one), *moved = om_emit(g, "Sub", at, before);
 	om_value *is_new = om_emit(g, "Less", moved, r->fresh);
 
-	om_value *row = om_emit(g, "Where", is_new, om_emit(g, "Add", moved, r->had), om_emit(g, "Add", r->had, r->fresh));
+	om_value *after = om_emit(g, "Where", om_emit(g, "Less", at, r->had), at, om_emit(g, "Add", r->had, r->fresh));
+	om_value *row = om_emit(g, "Where", is_new, om_emit(g, "Add", moved, r->had), after);
 	return om_emit(g, "Where", om_emit(g, "Less", at, before), at, row);
 }
 
@@ -799,6 +800,10 @@ read_group(om_grad *g, struct group *r)
 
 	if (q->rank != 3 || q->dim[2] < 1 || heads < 1 || kv < 1 || !om_attr_int(op, "causal")) {
 		om_grad_fail(g, OM_UNSUPPORTED, "the size of its heads is not known, or it attends to later keys");
+		return false;
+	}
+	if (om_attr_int(op, "sliding_window_cache") || !om_attr_is(op, "k_quant_type", "NONE") || !om_attr_is(op, "v_quant_type", "NONE")) {
+		om_grad_fail(g, OM_UNSUPPORTED, "its cache slides or is quantized");
 		return false;
 	}
 	r->a = (struct attention){.qheads = heads, .heads = kv, .size = q->dim[2] / all, .batch = op->in[G_QUERY],

@@ -87,7 +87,7 @@ times(int64_t a, int64_t b)
 static bool
 is_contrib(const om_op_context *c)
 {
-	return c->op->opdef->domain && *c->op->opdef->domain;
+	return c->op->opdef->domain && strcmp(c->op->opdef->domain, "com.microsoft") == 0;
 }
 
 static int64_t
