@@ -80,6 +80,8 @@ typedef struct om_plan_request {
 				    that plan many programs; the default finds smaller arenas; 0: the default */
 	const om_pin *pin;       /* values whose arena is given, of different names */
 	uint32_t npin;           /* how many */
+	bool exact_sizes;        /* values whose size data decide are outside of the plan, instead of in a place for the most
+				    that they may take */
 } om_plan_request;
 
 /* A request with these fields; the others are those of the default request. */

@@ -71,6 +71,7 @@ class PlanOptions(ModelOptions, total=False):
     budget: bytes that a run may take; :class:`BudgetError` if it takes more.
     budget_of: what the budget limits: ``total``, the default, or ``arena``.
     parallel_safe: valid for every order of the ops that respects the data.
+    exact_sizes: leave values whose size data decide outside of the plan.
     precise: with target ``cpu``: reference kernels alone.
     threads: with target ``cpu``: threads that kernels have scratch for.
     time_limit: seconds to search for better packings; by default, work is limited.
@@ -90,6 +91,7 @@ class PlanOptions(ModelOptions, total=False):
     budget: int
     budget_of: str
     parallel_safe: bool
+    exact_sizes: bool
     precise: bool
     threads: int
     time_limit: float
@@ -330,6 +332,7 @@ class Program:
         request.precise = bool(options.get("precise"))
         request.parallel_safe = bool(options.get("parallel_safe"))
         request.ranged = bool(options.get("ranges"))
+        request.exact_sizes = bool(options.get("exact_sizes"))
         request.threads = self.threads() if target == "cpu" or options.get("threads") else 1
         if self.budget("total"):
             request.total = self.budget("total")

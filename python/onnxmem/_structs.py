@@ -148,7 +148,8 @@ class PlanRequest(c.Structure):
     _fields_ = [("size", c.c_size_t), ("arena", c.POINTER(ArenaSpec)), ("narena", c.c_uint32), ("align", c.c_uint64),
                 ("parallel_safe", c.c_bool), ("target", c.c_int), ("threads", c.c_uint32), ("precise", c.c_bool),
                 ("io", c.c_int), ("io_rule", c.POINTER(IoRule)), ("nio_rule", c.c_uint32), ("ranged", c.c_bool),
-                ("total", c.c_uint64), ("search_nodes", c.c_uint64), ("pin", c.POINTER(Pin)), ("npin", c.c_uint32)]
+                ("total", c.c_uint64), ("search_nodes", c.c_uint64), ("pin", c.POINTER(Pin)), ("npin", c.c_uint32),
+                ("exact_sizes", c.c_bool)]
 
 
 class PassFlag(c.Structure):

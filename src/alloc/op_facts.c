@@ -171,7 +171,7 @@ find_values(struct facts *w)
 		f->is_outside[k] = is_outside(w, v, is_listed[k]);
 		f->is_unplanned[k] = !f->is_outside[k] && om_value_is_unplannable(v);
 	}
-	if (!f->request->ranged)
+	if (!f->request->ranged && !f->request->exact_sizes)
 		plan_bounds(w);
 }
 
@@ -198,7 +198,8 @@ find_facts(const om_prog *p, const om_plan_request *r, om_arena *mem)
 static bool
 is_same_request(const om_plan_request *a, const om_plan_request *b)
 {
-	return a->threads == (b->threads ? b->threads : 1) && a->precise == b->precise && a->ranged == b->ranged && om_plan_request_same_io(a, b);
+	return a->threads == (b->threads ? b->threads : 1) && a->precise == b->precise && a->ranged == b->ranged
+	    && a->exact_sizes == b->exact_sizes && om_plan_request_same_io(a, b);
 }
 
 const om_op_facts *

@@ -20,6 +20,8 @@ static const om_opt pass_opts[] = {
 		"                            to use if there is none: another one, or `cpu` [cpu]"},
 	{"align", "N", "alignment of offsets and sizes in bytes [64]"},
 	{"parallel-safe", NULL, "make a plan that is valid for every order of the ops that respects the data"},
+	{"exact-sizes", NULL, "leave values whose size data decide outside of the plan, instead of giving them a place\n"
+		"                            for the most that they may take"},
 	{"io", "WHERE", "memory of inputs and outputs: `caller`; `arena`, from the start to the last use or\n"
 		"                            from the op to the end; `keep`, the same, but inputs stay intact; or\n"
 		"                            NAME=WHERE for one; repeatable [caller]"},

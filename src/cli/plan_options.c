@@ -293,6 +293,7 @@ om_cli_plan_request(om_cli *c)
 {
 	c->request.parallel_safe = om_cli_has(c, "parallel-safe");
 	c->request.ranged = c->nrange > 0;
+	c->request.exact_sizes = om_cli_has(c, "exact-sizes");
 	OM_TRY(want_io(c));
 	OM_TRY(want_budget(c));
 	OM_TRY(want_pins(c));
@@ -304,7 +305,7 @@ bool
 om_cli_plan_options(const om_cli *c)
 {
 	static const char *const names[] = {"passes", "target", "precise", "align", "budget", "budget-of", "io", "arena", "device", "pin", "op", "op-rules",
-		"parallel-safe", "tie"};
+		"parallel-safe", "tie", "exact-sizes"};
 
 	for (size_t k = 0; k < c->nset; k++)
 		if (c->set[k].opt->flag)

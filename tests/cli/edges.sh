@@ -147,4 +147,5 @@ program "hints" ir 8 opset 17
 }
 IR
 om report hints.ir -q | sed -n '/not in the arena/,/^$/p'
+om report hints.ir -q --exact-sizes | sed -n '/lower bound/p;/not in the arena/,/^$/p'
 for ways in "" --poison --no-reuse; do om run hints.ir --fill x:value=1 --fill from:value=2 --fill k:value=4 --fill n:value=7 $ways | grep -v "memory of its own\|arena"; done
