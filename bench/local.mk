@@ -45,11 +45,11 @@ bench-eager: all bench/eager$(EXEEXT)
 	ONNXMEM_THREADS=1 bench/eager$(EXEEXT)
 bench-small-ops: all bench/small_ops$(EXEEXT)
 	bench/small_ops$(EXEEXT)
-# The memory of runs beside onnxsim, onnx-tool and ONNX Runtime, which PYTHON has, executorch and apache-tvm, which PEERS has, and onnx2tf
-# and ai-edge-litert, which LITERT has: each the Python of an environment of its own.
+# The memory of runs beside onnxsim, onnx-tool and ONNX Runtime, which PYTHON has, and ExecuTorch, TVM and LiteRT, whose packages are installed
+# in the folder ENVIRONMENTS.
 bench-totals: all
-	peers='$(PEERS)'; litert='$(LITERT)'; $(PYTHON) $(srcdir)/bench/totals.py --onnxmem '$(abs_top_builddir)/onnxmem$(EXEEXT)' --page $(srcdir)/docs/totals.md \
-		$${peers:+--peers "$$peers"} $${litert:+--litert "$$litert"} \
+	folder='$(ENVIRONMENTS)'; $(PYTHON) $(srcdir)/bench/totals.py --onnxmem '$(abs_top_builddir)/onnxmem$(EXEEXT)' --page $(srcdir)/docs/totals.md \
+		--install "$${folder:-bench/environments}" \
 		$(srcdir)/../shared/data/models/[!l]*.onnx
 # TORCH: a Python that has PyTorch.
 bench-train-step: all bench/steps$(EXEEXT)

@@ -181,9 +181,10 @@ def main():
         try:
             with contextlib.redirect_stdout(io.StringIO()):
                 answer = {"bytes": WAYS[sys.argv[1]](path)}
-        except ImportError as e:
-            answer = {"fails": "not installed: %s" % e}
         except Exception as e:
+            if isinstance(e, ImportError) and "." not in (e.name or "."):
+                print(json.dumps({"fails": "not installed: %s" % e}), flush=True)
+                continue
             why = (str(e).strip().splitlines() or [type(e).__name__])[0]
             answer = {"fails": why.replace(path, os.path.basename(path))[:200]}
         print(json.dumps(answer), flush=True)

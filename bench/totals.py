@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Memory of a run without weights, as planned by onnxmem and by other planners of ONNX models.
 
-    totals.py --onnxmem COMMAND [--page FILE] [--peers PYTHON] [--litert PYTHON] MODEL.onnx...
+    totals.py --onnxmem COMMAND [--page FILE] [--install FOLDER | --peers PYTHON --litert PYTHON] MODEL.onnx...
 
 For each model, all with an alignment of 1 and the same shapes (open dims are 1, or of DIMS below):
 
@@ -10,7 +10,8 @@ For each model, all with an alignment of 1 and the same shapes (open dims are 1,
   it does not know is left out, so a plan with such tensors is no plan of the model: it is shown in brackets;
 * onnx-tool, `compress_memory()`;
 * ONNX Runtime, ExecuTorch, TVM and LiteRT, by planners.py, which tells how.  The last three run with PYTHON, that of an environment
-  which has them: executorch and apache-tvm, and onnx2tf and ai-edge-litert, which want other versions of packages.
+  which has them: executorch and apache-tvm, and onnx2tf and ai-edge-litert, which want other versions of packages.  --install makes
+  both environments in FOLDER, unless they are there.
 
 Exits with 1 where a peer that plans the whole model takes less.  Versions are those that are installed.
 """
@@ -132,6 +133,21 @@ def ask_all(command, python, files):
             for way in PEERS}
 
 
+ENVIRONMENTS = {"peers": ("torch", "executorch==1.5.1", "apache-tvm==0.27.0.post1", "onnx", "numpy"),
+                "litert": ("ai-edge-litert==2.1.0", "onnx2tf==1.29.24")}
+
+
+def install(folder, name):
+    """The Python of an environment with these packages, which is made if it is not there."""
+    where = os.path.join(folder, name)
+    python, done = os.path.join(where, "bin", "python"), os.path.join(where, "installed")
+    if not os.path.exists(done):
+        subprocess.run([sys.executable, "-m", "venv", where], check=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", *ENVIRONMENTS[name]], check=True)
+        open(done, "w").close()
+    return python
+
+
 def version_of(python, package):
     if not python:
         return None
@@ -228,8 +244,11 @@ def main():
     a.add_argument("--page")
     a.add_argument("--peers", help="the Python of an environment with executorch and apache-tvm")
     a.add_argument("--litert", help="the Python of an environment with onnx2tf and ai-edge-litert")
+    a.add_argument("--install", metavar="FOLDER", help="make both environments in this folder, unless they are there")
     a.add_argument("models", nargs="+")
     o = a.parse_args()
+    if o.install:
+        o.peers, o.litert = (install(o.install, name) for name in ENVIRONMENTS)
     python = {"ort": sys.executable, "executorch": o.peers, "tvm": o.peers, "litert": o.litert}
     with tempfile.TemporaryDirectory() as folder:
         rows = [row(o.onnxmem, m, folder) for m in o.models]
