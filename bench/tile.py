@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Tiling: docs/tiling.md.
 
-    python bench/tile.py [--results FILE] [--page FILE] [MODEL...]
+    python bench/tile.py [--results FILE] [--page FILE] [--extra-flops PERCENT] [MODEL...]
 
-For each model: the arena in the order of the file, planned, and tiled (`onnxmem tile`), and ONNX Runtime on both models: the largest difference of
+For each model: the arena in the order of the file, planned, and tiled (`onnxmem tile`) without and with values that are computed twice, and ONNX Runtime on the
+model and the last one: the largest difference of
 the outputs, as a share of their largest element, and the processor time of a run with one thread, the least of several in turn.  A line of JSON for each model is added
 to FILE [tile.jsonl], in which later lines replace earlier ones; the page is made of all of them.  ONNXMEM names the command [onnxmem].  The Python needs onnxruntime."""
 import argparse
@@ -20,12 +21,12 @@ REPEATS, SECONDS = 9, 12
 TOP = """# Tiling
 
 What [`onnxmem tile`](../passes/tile.md) reaches, made by `bench/tile.py`. Bytes of the arena: *file order*, in the order of the file without anything in place; *planned*, by `onnxmem plan`; *tiled*, the plan
-of the model that `onnxmem tile` writes, with the lower bound of its buffers. Nothing is computed twice except for what *work* shows: the FLOPs that are added, where a moved element counts as
-one. *Difference*: of the outputs in ONNX Runtime {version}, largest difference as a share of the largest element. *Time*: of ONNX Runtime with one thread, tiled as a multiple of the original. *Search*:
+of the model that `onnxmem tile` writes: without values that are computed twice, and with `--extra-flops {extra}`, the lower bound of its buffers beside it. The columns after that are about the last. *Work*: the FLOPs that are
+added, where a moved element counts as one. *Copies*: values that are computed twice. *Difference*: of the outputs in ONNX Runtime {version}, largest difference as a share of the largest element. *Time*: of ONNX Runtime with one thread, tiled as a multiple of the original. *Search*:
 processor time of `onnxmem tile`, planning included, on a machine with other work.
 
-| model | file order | planned | tiled | tiled / planned | tiled / file order | lower bound | ops | work | regions | difference | time | search, s |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|
+| model | file order | planned | tiled | tiled, {extra} % | / planned | / file order | lower bound | ops | work | copies | regions | difference | time | search, s |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
 """
 
 
@@ -87,15 +88,18 @@ def compare(path, tiled):
     return found
 
 
-def measure(path, folder):
+def measure(path, folder, extra):
     name, out = os.path.basename(path)[:-5], os.path.join(folder, "tiled.onnx")
     report = json.loads(run(COMMAND, "report", path, "-q", "--json", "-").stdout)
+    plain = run(COMMAND, "tile", path, out, "-q", "--json", "-")
+    if plain.returncode:
+        return {"model": name, "error": plain.stderr.strip()}
     start = os.times()
-    done = run(COMMAND, "tile", path, out, "-q", "--json", "-")
+    done = run(COMMAND, "tile", path, out, "-q", "--extra-flops", str(extra), "--json", "-")
     end = os.times()
     if done.returncode:
         return {"model": name, "error": done.stderr.strip()}
-    row = dict(json.loads(done.stdout), model=name, file_order=report["original_order_bytes"], planned=report["arena_bytes"],
+    row = dict(json.loads(done.stdout), model=name, extra=extra, plain=json.loads(plain.stdout)["arena_bytes"], file_order=report["original_order_bytes"], planned=report["arena_bytes"],
                seconds=end.children_user + end.children_system - start.children_user - start.children_system)
     try:
         row.update(compare(path, out))
@@ -108,9 +112,9 @@ def cells(r):
     regions = ", ".join(f"{k['ops']}x{k['bands']} {k['axis']}" for k in r["regions"][:2])
     regions += f", {len(r['regions']) - 2} more" if len(r["regions"]) > 2 else ""
     same = r.get("difference")
-    return [r["model"].removeprefix("gen_"), f"{r['file_order']:,}", f"{r['planned']:,}", f"{r['arena_bytes']:,}", f"{r['arena_bytes'] / r['planned']:.2f}",
+    return [r["model"].removeprefix("gen_"), f"{r['file_order']:,}", f"{r['planned']:,}", f"{r['plain']:,}", f"{r['arena_bytes']:,}", f"{r['arena_bytes'] / r['planned']:.2f}",
             f"{r['arena_bytes'] / r['file_order']:.2f}", f"{r['lower_bound_bytes']:,}", f"{r['ops_before']} to {r['ops']}",
-            f"{100 * (r['flops'] / r['flops_before'] - 1):+.1f} %", regions or "none", "not finite" if same is None and "time" in r else f"{same:.0e}" if same is not None
+            f"{100 * (r['flops'] / r['flops_before'] - 1):+.1f} %", str(len(r["copies"])), regions or "none", "not finite" if same is None and "time" in r else f"{same:.0e}" if same is not None
             else "refused", f"{r['tiled_time'] / r['time']:.2f}" if "time" in r else "", f"{r['seconds']:.0f}"]
 
 
@@ -122,12 +126,12 @@ def write_page(path, rows):
     import onnxruntime
     good = [r for r in rows if "error" not in r]
     with open(path, "w", encoding="utf-8") as to:
-        to.write(TOP.format(version=onnxruntime.__version__))
+        to.write(TOP.format(version=onnxruntime.__version__, extra=good[0]["extra"]))
         for r in good:
             to.write("| " + " | ".join(cells(r)) + " |\n")
         timed = [r for r in good if "time" in r]
         to.write(f"\nGeometric means of {len(good)} models: planned / file order {geometric([r['planned'] / r['file_order'] for r in good]):.3f}, tiled / file order "
-                 f"{geometric([r['arena_bytes'] / r['file_order'] for r in good]):.3f}, tiled / planned {geometric([r['arena_bytes'] / r['planned'] for r in good]):.3f}; "
+                 f"{geometric([r['plain'] / r['file_order'] for r in good]):.3f}, with {good[0]['extra']} % {geometric([r['arena_bytes'] / r['file_order'] for r in good]):.3f}; "
                  f"time in ONNX Runtime x{geometric([r['tiled_time'] / r['time'] for r in timed]):.2f}.\n")
         if any("int8" in r["model"] for r in good):
             to.write("\nQuantized: ONNX Runtime fuses the float ops between DequantizeLinear and QuantizeLinear, which rounds otherwise, and does not fuse parts with Slice and Concat between them, so "
@@ -153,11 +157,12 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--results", default="tile.jsonl")
     ap.add_argument("--page")
+    ap.add_argument("--extra-flops", type=int, default=10)
     ap.add_argument("models", nargs="*")
     a = ap.parse_args()
     for path in a.models:
         with tempfile.TemporaryDirectory() as folder:
-            row = measure(path, folder)
+            row = measure(path, folder, a.extra_flops)
         with open(a.results, "a", encoding="utf-8") as to:
             to.write(json.dumps(row) + "\n")
         print(row["model"], row.get("error") or f"{row['planned']} -> {row['arena_bytes']}, difference {row.get('difference')}", flush=True)

@@ -14,7 +14,7 @@
 static const char simplify[] = "inline,shapes,fold,prune";
 static const char order[] = "prune,schedule=min-memory,liveness,views,alias-io=declared,inplace,loops,pack";
 
-enum { QUICK_NODES = 4000 };
+enum { QUICK_NODES = 20000 };
 
 struct tile {
 	om_host *host;

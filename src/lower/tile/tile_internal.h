@@ -185,4 +185,56 @@ void om_tile_take_name(om_value *v, om_value *made);
  * bytes of each step. */
 uint64_t om_tile_sweep(const om_tile_graph *g, const om_tile_code *c, const om_tile_region *r, uint64_t *at);
 
+/* ---- Paths of regions (tile_path.c). ---- */
+
+/* What is known about regions, for all programs that are searched. */
+typedef struct om_tile_known {
+	om_arena *mem;
+	struct om_tile_memo **slot; /* open addressing */
+	size_t nmemo, nslot;
+	uint64_t simulated, most; /* effort: spent, and the limit */
+	bool is_limited, may_scatter;
+	struct om_tile_paths *program; /* those with copies */
+} om_tile_known;
+
+/* A cut that can be reached. */
+typedef struct om_tile_reached {
+	bool is_reached, is_tiled; /* by a region */
+	uint64_t ops;
+	uint32_t from;            /* the cut before */
+	om_tile_choice choice;
+	uint64_t peak;
+} om_tile_reached;
+
+/* The paths in a program: the given one, or a copy of it with values that are computed twice. */
+typedef struct om_tile_paths {
+	om_tile_known *known;
+	om_arena *mem;
+	const om_prog *p;
+	om_tile_request request;  /* with the sizes of this program */
+	om_tile_graph *g;
+	uint32_t *cut;            /* positions at which regions begin and end */
+	uint32_t ncut;
+	uint64_t *hash;           /* [ncut][longest + 1] from a cut to the one so many after it; 0: not computed */
+	uint64_t *through;        /* of the same, UINT64_MAX: not computed */
+	om_tile_reached *at;      /* [ncut] the last path */
+	om_tile_copy *copy;       /* that the program has */
+	uint32_t ncopy;
+	double flops;             /* of the copies */
+	struct om_tile_paths *next; /* in om_tile_known.program */
+} om_tile_paths;
+
+/* Set the members that follow from the program and the request. */
+void om_tile_paths_begin(om_tile_paths *s);
+/* Find the path with the fewest ops whose peak is at most `most`; false: there is none, or with too many ops. */
+bool om_tile_find_path(om_tile_paths *s, uint64_t most);
+/* Was there one? */
+bool om_tile_is_complete(const om_tile_paths *s);
+/* The last cut that it got to. */
+uint32_t om_tile_last_reached(const om_tile_paths *s);
+/* The first step from position `i` on that takes more than `most`. */
+uint32_t om_tile_first_high(const om_tile_paths *s, uint32_t i, uint64_t most);
+/* Store the regions of a complete path, and its peak. */
+void om_tile_store_path(const om_tile_paths *s, om_arena *mem, om_tile_plan *out);
+
 #endif

@@ -1,0 +1,401 @@
+/* Paths of regions from the first op to the last, for a given peak.
+ *
+ * For a peak, an interval of ops serves if no step in it needs more, as it is or in bands.  Intervals begin and end
+ * where few bytes are alive, and a shortest path of them, by the number of ops that they become, leads from the first
+ * op to the last.  What a region takes does not depend on the peak, so it is simulated once; regions with the same ops and
+ * shapes share it. */
+#include <config.h>
+
+#include <string.h>
+
+#include "ir/query.h"
+#include "lower/tile/tile_internal.h"
+
+enum {
+	LADDER = 13,              /* numbers of bands that are tried */
+	FINE = 8,                 /* index of the one that is tried first */
+	NEAR = 8,                 /* cuts before a step that is too high, at which regions for it begin */
+	MOST_MISSES = 40, MOST_AFTER_HIT = 24, MOST_HITS = 200, /* regions from one cut */
+	LONGEST = 400,            /* ops of a region */
+	MOST_STEPS = 4000,        /* ops that replace those of a region */
+};
+
+static const uint32_t ladder[2][LADDER] = {
+	{2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 112},
+	{2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128},
+};
+
+static uint32_t
+bands_of(om_tile_axis axis, uint32_t step)
+{
+	return ladder[axis == OM_TILE_SUM][step];
+}
+
+/* What a region takes, without storage that exists before and after it. */
+struct cost {
+	uint64_t peak;            /* 0: not simulated; UINT64_MAX: it cannot be divided so */
+	uint32_t nstep;
+};
+
+static const struct cost none = {UINT64_MAX, 0};
+
+/* The regions of all intervals with the same hash. */
+struct om_tile_memo {
+	uint64_t hash;
+	bool is_known[OM_TILE_AXES], is_region[OM_TILE_AXES], scatters[OM_TILE_AXES];
+	int64_t longest[OM_TILE_AXES];
+	struct cost cost[OM_TILE_AXES][OM_TILE_JOINS][LADDER];
+};
+
+/* ---- Memo. ---- */
+
+static struct om_tile_memo **
+slot_of(struct om_tile_memo **slot, size_t n, uint64_t hash)
+{
+	size_t k = hash & (n - 1);
+
+	while (slot[k] && slot[k]->hash != hash)
+		k = (k + 1) & (n - 1);
+	return &slot[k];
+}
+
+static void
+grow(om_tile_known *s)
+{
+	const size_t n = s->nslot ? s->nslot * 2 : 1024;
+	struct om_tile_memo **slot = OM_NEWN(s->mem, struct om_tile_memo *, n);
+
+	for (size_t k = 0; k < s->nslot; k++)
+		if (s->slot[k])
+			*slot_of(slot, n, s->slot[k]->hash) = s->slot[k];
+	s->slot = slot;
+	s->nslot = n;
+}
+
+/* The index of two cuts, which are no more than LONGEST ops apart. */
+static size_t
+pair(uint32_t x, uint32_t y)
+{
+	return (size_t)x * (LONGEST + 1) + (y - x);
+}
+
+static struct om_tile_memo *
+memo_of(om_tile_paths *s, uint32_t x, uint32_t y)
+{
+	uint64_t *hash = &s->hash[pair(x, y)];
+	om_tile_known *known = s->known;
+	struct om_tile_memo **at;
+
+	if (!*hash)
+		*hash = om_tile_hash(s->g, s->cut[x], s->cut[y]) | 1;
+	if (known->nmemo * 2 >= known->nslot)
+		grow(known);
+	at = slot_of(known->slot, known->nslot, *hash);
+	if (!*at) {
+		*at = OM_NEW(known->mem, struct om_tile_memo);
+		(*at)->hash = *hash;
+		known->nmemo++;
+	}
+	return *at;
+}
+
+static uint64_t
+through(om_tile_paths *s, uint32_t x, uint32_t y)
+{
+	uint64_t *at = &s->through[pair(x, y)];
+
+	if (*at == UINT64_MAX)
+		*at = om_tile_through(s->g, s->cut[x], s->cut[y]);
+	return *at;
+}
+
+/* ---- Costs. ---- */
+
+struct interval {
+	uint32_t x, y;            /* cuts */
+	om_tile_axis axis;
+	om_tile_join join;
+};
+
+static bool
+scatters(const om_tile_region *r)
+{
+	for (size_t k = 0; k < r->nvalue; k++)
+		if (r->value[k].is_out && r->value[k].is_banded && r->value[k].axis != OM_WHOLE
+		    && !om_tile_is_contiguous(r->value[k].v, r->value[k].axis))
+			return true;
+	return false;
+}
+
+/* Make the region of an interval; remember whether there is one. */
+static bool
+make_region(om_tile_paths *s, const struct interval *i, struct om_tile_memo *m, om_arena *mem, om_tile_region *r)
+{
+	const bool is_region = om_tile_region_new(s->g, s->cut[i->x], s->cut[i->y], i->axis, mem, r);
+
+	s->known->simulated += s->cut[i->y] - s->cut[i->x];
+	m->is_known[i->axis] = true;
+	m->is_region[i->axis] = is_region;
+	m->longest[i->axis] = r->longest;
+	m->scatters[i->axis] = is_region && scatters(r);
+	return is_region;
+}
+
+static void
+simulate(om_tile_paths *s, const struct interval *i, struct om_tile_memo *m, uint32_t bands, struct cost *cost)
+{
+	om_arena *tmp = om_arena_new();
+	om_tile_region r;
+	om_tile_code c;
+
+	*cost = none;
+	if (make_region(s, i, m, tmp, &r) && om_tile_code_new(&r, bands, i->join, tmp, &c)) {
+		cost->peak = om_tile_sweep(s->g, &c, &r, NULL);
+		cost->nstep = (uint32_t)c.nstep;
+		s->known->simulated += c.nstep;
+	}
+	om_arena_free(tmp);
+}
+
+static const struct cost *
+cost_of(om_tile_paths *s, const struct interval *i, struct om_tile_memo *m, uint32_t step)
+{
+	struct cost *cost = &m->cost[i->axis][i->join][step];
+	const uint32_t bands = bands_of(i->axis, step);
+
+	if (cost->peak)
+		return cost;
+	if ((m->is_known[i->axis] && m->longest[i->axis] < bands) || (uint64_t)bands * (s->cut[i->y] - s->cut[i->x]) > MOST_STEPS) {
+		*cost = none;
+	} else if (s->known->simulated >= s->known->most) {
+		s->known->is_limited = true;
+		return &none;
+	} else {
+		simulate(s, i, m, bands, cost);
+	}
+	return cost;
+}
+
+static bool
+fits(om_tile_paths *s, const struct interval *i, struct om_tile_memo *m, uint32_t step, uint64_t most)
+{
+	const struct cost *cost = cost_of(s, i, m, step);
+
+	return cost->peak != UINT64_MAX && cost->peak + through(s, i->x, i->y) <= most;
+}
+
+/* The finest number of bands that is possible. */
+static uint32_t
+finest(om_tile_paths *s, const struct interval *i, const struct om_tile_memo *m)
+{
+	const uint32_t n = s->cut[i->y] - s->cut[i->x];
+	uint32_t step = FINE;
+
+	while (step > 0 && (bands_of(i->axis, step) > m->longest[i->axis] || bands_of(i->axis, step) * n > MOST_STEPS))
+		step--;
+	return step;
+}
+
+/* The smallest number of bands with a peak of at most `most`; LADDER: none is known. */
+static uint32_t
+fewest_bands(om_tile_paths *s, const struct interval *i, struct om_tile_memo *m, uint64_t most)
+{
+	uint32_t high = finest(s, i, m), low = 0;
+
+	if (!fits(s, i, m, high, most)) {
+		const struct cost *cost = cost_of(s, i, m, high);
+		if (cost->peak != UINT64_MAX && cost->peak + through(s, i->x, i->y) > most + most / 2)
+			return LADDER;
+		for (low = high + 1; low < LADDER && !fits(s, i, m, low, most);)
+			low++;
+		return low;
+	}
+	while (low < high) {
+		const uint32_t mid = (low + high) / 2;
+		if (fits(s, i, m, mid, most))
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return low;
+}
+
+static bool
+is_region(om_tile_paths *s, const struct interval *i, struct om_tile_memo *m)
+{
+	om_tile_region r;
+
+	if (!m->is_known[i->axis]) {
+		om_arena *tmp = om_arena_new();
+		make_region(s, i, m, tmp, &r);
+		om_arena_free(tmp);
+	}
+	return m->is_region[i->axis] && m->longest[i->axis] >= 2;
+}
+
+/* The region of an interval with the fewest ops whose peak is at most `most`. */
+static bool
+choose(om_tile_paths *s, uint32_t x, uint32_t y, uint64_t most, om_tile_choice *best, uint64_t *peak)
+{
+	struct om_tile_memo *m = memo_of(s, x, y);
+
+	best->nstep = UINT32_MAX;
+	for (int axis = 0; axis < OM_TILE_AXES; axis++)
+		for (int join = 0; join < OM_TILE_JOINS; join++) {
+			const struct interval i = {x, y, (om_tile_axis)axis, (om_tile_join)join};
+			if (!is_region(s, &i, m) || (join == OM_TILE_SCATTER && !(s->known->may_scatter && m->scatters[axis])))
+				continue;
+			const uint32_t step = fewest_bands(s, &i, m, most);
+			if (step == LADDER)
+				continue;
+			const struct cost *cost = cost_of(s, &i, m, step);
+			if (cost->nstep >= best->nstep)
+				continue;
+			*best = (om_tile_choice){s->cut[x], s->cut[y], i.axis, i.join, bands_of(i.axis, step), cost->nstep};
+			*peak = cost->peak + through(s, x, y);
+		}
+	return best->nstep != UINT32_MAX;
+}
+
+/* ---- Paths. ---- */
+
+static void
+relax(om_tile_reached *to, const om_tile_reached *from, uint32_t x, uint64_t ops, const om_tile_choice *choice, uint64_t peak)
+{
+	const uint64_t all = from->ops + ops;
+
+	if (to->is_reached && to->ops <= all)
+		return;
+	*to = (om_tile_reached){.is_reached = true, .is_tiled = choice != NULL, .ops = all, .from = x,
+		.peak = peak > from->peak ? peak : from->peak};
+	if (choice)
+		to->choice = *choice;
+}
+
+uint32_t
+om_tile_first_high(const om_tile_paths *s, uint32_t i, uint64_t most)
+{
+	while (i < s->g->nop && s->g->step[i] <= most)
+		i++;
+	return i;
+}
+
+/* Reach cuts from `x` without regions, up to the step `high`; returns the first cut after it. */
+static uint32_t
+pass_untiled(const om_tile_paths *s, om_tile_reached *at, uint32_t x, uint32_t high)
+{
+	uint64_t most = 0;
+	uint32_t y = x + 1, i = s->cut[x];
+
+	for (; y < s->ncut && s->cut[y] <= high; y++) {
+		for (; i < s->cut[y]; i++)
+			most = s->g->step[i] > most ? s->g->step[i] : most;
+		relax(&at[y], &at[x], x, s->cut[y] - s->cut[x], NULL, most);
+	}
+	return y;
+}
+
+/* Regions from cut `x` to cut `y` and later ones. */
+static void
+try_regions(om_tile_paths *s, om_tile_reached *at, uint32_t x, uint32_t y, uint64_t most)
+{
+	uint32_t hits = 0, misses = 0;
+	om_tile_choice choice;
+	uint64_t peak;
+
+	for (; y < s->ncut && hits < MOST_HITS && misses < (hits ? MOST_AFTER_HIT : MOST_MISSES); y++) {
+		if (s->cut[y] - s->cut[x] > LONGEST)
+			return;
+		if (s->g->live[s->cut[y]] > most || s->cut[y] - s->cut[x] < 2)
+			continue;
+		if (choose(s, x, y, most, &choice, &peak)) {
+			relax(&at[y], &at[x], x, choice.nstep, &choice, peak);
+			hits++;
+			misses = 0;
+		} else {
+			misses++;
+		}
+	}
+}
+
+bool
+om_tile_is_complete(const om_tile_paths *s)
+{
+	return s->at[s->ncut - 1].is_reached && s->at[s->ncut - 1].ops <= s->request.most_ops;
+}
+
+bool
+om_tile_find_path(om_tile_paths *s, uint64_t most)
+{
+	om_tile_reached *at = s->at;
+
+	memset(at, 0, s->ncut * sizeof *at);
+	at[0].is_reached = true;
+	for (uint32_t x = 0; x < s->ncut; x++) {
+		if (!at[x].is_reached)
+			continue;
+		const uint32_t i = s->cut[x], high = om_tile_first_high(s, i, most);
+		const uint32_t y = pass_untiled(s, at, x, high);
+		if (y < s->ncut && s->g->live[i] <= most && (x == 0 || at[x].is_tiled || y - x <= NEAR))
+			try_regions(s, at, x, y, most);
+	}
+	return om_tile_is_complete(s);
+}
+
+void
+om_tile_store_path(const om_tile_paths *s, om_arena *mem, om_tile_plan *out)
+{
+	const om_tile_reached *at = s->at;
+	uint32_t n = 0;
+
+	for (uint32_t x = s->ncut - 1; x; x = at[x].from)
+		n += at[x].is_tiled;
+	out->choice = OM_NEWN(mem, om_tile_choice, n);
+	out->n = n;
+	for (uint32_t x = s->ncut - 1; x; x = at[x].from)
+		if (at[x].is_tiled)
+			out->choice[--n] = at[x].choice;
+	out->after = at[s->ncut - 1].peak;
+}
+
+/* ---- Cuts. ---- */
+
+/* Positions with fewer bytes than beside them, and those after an op with much work that adds nothing. */
+static bool
+is_cut(const om_tile_graph *g, uint32_t i)
+{
+	if (i == 0 || i == g->nop)
+		return true;
+	return g->live[i] < g->live[i + 1] || g->live[i] < g->live[i - 1]
+		|| (g->live[i] <= g->live[i - 1] && om_op_cost(g->op[i - 1]).bytes < om_op_cost(g->op[i - 1]).flops);
+}
+
+static void
+list_cuts(om_tile_paths *s)
+{
+	s->cut = OM_NEWN(s->mem, uint32_t, (size_t)s->g->nop + 1);
+	for (uint32_t i = 0; i <= s->g->nop; i++)
+		if (is_cut(s->g, i))
+			s->cut[s->ncut++] = i;
+	s->at = OM_NEWN(s->mem, om_tile_reached, s->ncut);
+	s->hash = OM_NEWN(s->mem, uint64_t, (size_t)s->ncut * (LONGEST + 1));
+	s->through = OM_NEWN(s->mem, uint64_t, (size_t)s->ncut * (LONGEST + 1));
+	memset(s->through, 0xff, (size_t)s->ncut * (LONGEST + 1) * sizeof *s->through);
+}
+
+void
+om_tile_paths_begin(om_tile_paths *s)
+{
+	s->g = om_tile_graph_new(s->p, &s->request, s->mem);
+	list_cuts(s);
+}
+
+uint32_t
+om_tile_last_reached(const om_tile_paths *s)
+{
+	uint32_t x = s->ncut - 1;
+
+	while (!s->at[x].is_reached)
+		x--;
+	return x;
+}
