@@ -20,7 +20,10 @@
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
 
-enum { QUICK_NODES = 2000 };
+enum {
+	QUICK_NODES = 2000,
+	WORTH = 20,
+};
 
 static const char plan[] = "schedule=min-memory,liveness,views,alias-io=declared,inplace,loops,pack";
 
@@ -190,31 +193,63 @@ read_request(om_run *r, om_prog *p, om_tile_request *request)
 	return om_option_number(r, "effort", &request->effort);
 }
 
+/* A tiling, and the arena that it leads to. */
+struct attempt {
+	bool may_copy;            /* values may be computed twice */
+	om_tile_request request;
+	om_tile_plan plan;
+	om_tiling *tiling;
+	uint64_t after;
+};
+
 /* Search in a copy, which becomes the tiled program, and has the ids that the program would get. */
 static om_status
-search(om_run *r, om_prog *p, om_prog *copy, om_arena *mem, om_tiling **out)
+search_in(om_run *r, om_prog *p, om_prog *copy, uint64_t before, om_arena *mem, struct attempt *a)
 {
-	om_tile_request request;
-	uint64_t before, after;
-	om_tile_plan t;
 	uint32_t n;
 
 	OM_TRY(om_tile_unpack(r->session, copy, &n));
-	OM_TRY(read_request(r, copy, &request));
-	const uint64_t *bytes = request.bytes;
-	OM_TRY(om_tile_search(r->session, copy, &request, r->scratch, &t));
-	om_count(r, "simulated", t.simulated);
-	if (t.is_limited)
+	OM_TRY(read_request(r, copy, &a->request));
+	a->request.most_flops = a->may_copy ? a->request.most_flops : 0;
+	om_tile_request request = a->request;
+	OM_TRY(om_tile_search(r->session, copy, &request, r->scratch, &a->plan));
+	om_count(r, "simulated", a->plan.simulated);
+	if (a->plan.is_limited)
 		om_limit_reached(r, p, "effort", "the search for regions to tile; others may lower the peak further");
-	OM_TRY(om_tile_copy_all(r->session, copy, &t, r->scratch, &request));
-	*out = describe(p, copy, &t, mem);
+	OM_TRY(om_tile_copy_all(r->session, copy, &a->plan, r->scratch, &request));
+	a->tiling = describe(p, copy, &a->plan, mem);
+	a->after = before;
+	return a->plan.n ? tiled(r, copy, &request, &a->plan, before, &a->after) : OM_OK;
+}
+
+static om_status
+attempt(om_run *r, om_prog *p, uint64_t before, om_arena *mem, struct attempt *a)
+{
+	om_prog *copy;
+
+	OM_TRY(om_prog_copy(r->session, p, &copy));
+	const om_status st = search_in(r, p, copy, before, mem, a);
+	om_prog_free(copy);
+	return st;
+}
+
+/* Values are computed twice only if that saves a twentieth of the arena, as it is without that. */
+static om_status
+search(om_run *r, om_prog *p, om_arena *mem, om_tiling **out)
+{
+	struct attempt best = {.may_copy = false}, other = {.may_copy = true};
+	uint64_t before, extra;
+
+	OM_TRY(om_option_number(r, "extra-flops", &extra));
 	OM_TRY(planned(r, p, &before));
-	after = before;
-	if (t.n)
-		OM_TRY(tiled(r, copy, &request, &t, before, &after));
-	(*out)->before = (*out)->after = before;
-	request.bytes = bytes;
-	return after < before ? change(r, p, &request, &t, *out, after) : OM_OK;
+	OM_TRY(attempt(r, p, before, mem, &best));
+	if (extra && (best.request.budget == 0 || best.after > best.request.budget)) {
+		OM_TRY(attempt(r, p, before, mem, &other));
+		best = other.after < best.after - best.after / WORTH ? other : best;
+	}
+	*out = best.tiling;
+	best.tiling->before = best.tiling->after = before;
+	return best.after < before ? change(r, p, &best.request, &best.plan, best.tiling, best.after) : OM_OK;
 }
 
 static om_status
@@ -222,11 +257,8 @@ run(om_run *r, om_prog *p)
 {
 	om_arena *mem = om_arena_new();
 	om_tiling *d = NULL;
-	om_prog *copy;
 
-	OM_TRY(om_prog_copy(r->session, p, &copy));
-	const om_status st = search(r, p, copy, mem, &d);
-	om_prog_free(copy);
+	const om_status st = search(r, p, mem, &d);
 	if (st != OM_OK) {
 		om_arena_free(mem);
 		return st;
