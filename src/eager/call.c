@@ -133,7 +133,7 @@ compute_prepared(om_eager *e, struct kind *k, om_variable *const *in, om_variabl
 	om_op_context *c = &k->c;
 
 	for (uint32_t i = 0; i < k->nin; i++)
-		if (in[i] && !(k->values >> i & 1))
+		if (in[i] && !om_is_value(k->values, i))
 			k->in[i].data = in[i]->t.data;
 	for (uint32_t i = 0; i < k->nout; i++) {
 		if (!out[i])

@@ -167,19 +167,16 @@ place_inputs(om_eager *e, const struct kind *k, om_variable *const *in)
 	for (uint32_t i = 0; i < k->nin; i++)
 		if (!in[i])
 			q->place[i] = OM_PLACE_NONE;
-		else if (k->values >> (i & 63) & (i < 64))
+		else if (om_is_value(k->values, i))
 			q->place[i] = OM_PLACE_VALUE;
 		else
 			OM_TRY(place_input(e, in[i], &q->place[i]));
 	return OM_OK;
 }
 
-static om_status
-place_outputs(om_eager *e, const struct kind *k, om_variable *const *out)
+static void
+place_outputs(struct sequences *q, const struct kind *k, om_variable *const *out)
 {
-	struct sequences *q = &e->seq;
-
-	OM_TRY(reserve(e, &q->made, &q->cap_made, sizeof *q->made, q->nmade + k->nout));
 	for (uint32_t i = 0; i < k->nout; i++) {
 		om_variable *v = k->op->out[i] ? out[i] : NULL;
 		if (v) {
@@ -188,7 +185,6 @@ place_outputs(om_eager *e, const struct kind *k, om_variable *const *out)
 		}
 		q->made[q->nmade++] = v;
 	}
-	return OM_OK;
 }
 
 /* ---- Deferred calls. ---- */
@@ -483,23 +479,48 @@ diverge(om_eager *e, uint32_t outside)
 	return st;
 }
 
+/* Where the call is in the trie, with room for it in the lists. */
+static om_status
+find_place(om_eager *e, struct kind *k, om_variable *const *in, struct call **c)
+{
+	struct sequences *q = &e->seq;
+
+	OM_TRY(reserve(e, &q->path, &q->cap_path, sizeof *q->path, q->at->depth));
+	OM_TRY(reserve(e, &q->made, &q->cap_made, sizeof *q->made, q->nmade + k->nout));
+	OM_TRY(place_inputs(e, k, in));
+	return find_or_add(e, k, c);
+}
+
+/* Without memory for the sequence, it ends here; what is deferred is computed. */
+static om_status
+give_up(om_eager *e, uint32_t outside, om_status st)
+{
+	struct sequences *q = &e->seq;
+
+	q->noutside = outside;
+	if (q->is_deferring)
+		compute_deferred(e);
+	start_again(q);
+	return st;
+}
+
 om_status
 om_sequence_call(om_eager *e, struct kind *k, om_variable *const *in, om_variable *const *out)
 {
 	struct sequences *q = &e->seq;
-	struct call *c;
+	struct call *c = NULL;
 
 	if (q->at->depth == OM_EAGER_LONGEST)
 		OM_TRY(om_sequence_end(e));
 	const uint32_t outside = q->noutside, made = q->nmade;
-	OM_TRY(place_inputs(e, k, in));
-	OM_TRY(find_or_add(e, k, &c));
+	const om_status st = find_place(e, k, in, &c);
+	if (st != OM_OK)
+		return give_up(e, outside, st);
 	if (q->is_deferring && !c->ncompiled)
 		OM_TRY(diverge(e, outside));
 	q->is_deferring |= q->at == &q->root && c->ncompiled;
-	OM_TRY(reserve(e, &q->path, &q->cap_path, sizeof *q->path, c->depth));
 	q->path[c->depth - 1] = c;
 	q->at = c;
-	OM_TRY(place_outputs(e, k, out));
+	place_outputs(q, k, out);
 	return q->is_deferring ? defer(e, c, outside, made) : compute_now(e, c, in, out);
 }

@@ -119,6 +119,13 @@ struct kind {
 	double cost;                 /* FLOPs and bytes */
 };
 
+/* Is input `k` in the set `values`? */
+static inline bool
+om_is_value(uint64_t values, uint32_t k)
+{
+	return k < 64 && values >> k & 1;
+}
+
 /* What a call is looked up by. */
 struct signature {
 	const char *type;

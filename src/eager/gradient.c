@@ -192,7 +192,7 @@ put_record(struct pass *g, const struct record *r)
 	put(g, (uintptr_t)r->kind);
 	put(g, alive);
 	for (uint32_t k = 0; k < r->kind->nin; k++)
-		put(g, !r->in[k] ? SOURCE(NONE, 0) : k < 64 && r->kind->values >> k & 1 ? SOURCE(VALUE, k) : source_of(g, r->in[k]));
+		put(g, !r->in[k] ? SOURCE(NONE, 0) : om_is_value(r->kind->values, k) ? SOURCE(VALUE, k) : source_of(g, r->in[k]));
 }
 
 /* Forms of leaves are known from the kinds that read them. */
@@ -229,7 +229,7 @@ value_of(const struct pass *g, om_prog *p, const struct record *r, uint32_t k)
 
 	if (!v)
 		return NULL;
-	if (k < 64 && r->kind->values >> k & 1)
+	if (om_is_value(r->kind->values, k))
 		return om_eager_constant(p, &r->kind->in[k], "c");
 	const uint64_t source = source_of((struct pass *)g, v);
 	return source_kind(source) == LEAF ? g->leaf_value[source_number(source)] : g->made_value[source_number(source)];

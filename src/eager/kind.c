@@ -123,8 +123,8 @@ has_outputs(const struct kind *k, const struct signature *s)
 static bool
 has_values(const struct kind *k, const struct signature *s)
 {
-	for (uint32_t i = 0; i < s->nin && k->values >> i; i++)
-		if (k->values >> i & 1 && !tensors_equal(&s->in[i]->t, &k->in[i]))
+	for (uint32_t i = 0; i < s->nin && i < 64; i++)
+		if (om_is_value(k->values, i) && !tensors_equal(&s->in[i]->t, &k->in[i]))
 			return false;
 	return true;
 }
@@ -305,7 +305,7 @@ infer(om_eager *e, const struct signature *s, uint64_t values, om_prog **prog, o
 	OM_TRY(check_definition(e, *op, s->type));
 	for (uint32_t k = 0; k < s->nin; k++)
 		if (s->in[k])
-			om_op_set_in(*op, k, values >> k & 1 ? om_eager_constant(p, &s->in[k]->t, "c")
+			om_op_set_in(*op, k, om_is_value(values, k) ? om_eager_constant(p, &s->in[k]->t, "c")
 				: om_eager_param(p, &s->in[k]->t, "x"));
 	for (uint32_t k = 0; k < s->nout; k++)
 		if (s->outs >> k & 1)
@@ -354,7 +354,7 @@ static uint64_t
 fewest(om_eager *e, const struct signature *s, uint64_t values)
 {
 	for (uint32_t k = 0; k < s->nin && k < 64; k++)
-		if (values >> k & 1 && is_known_by(e, s, values & ~(UINT64_C(1) << k)))
+		if (om_is_value(values, k) && is_known_by(e, s, values & ~(UINT64_C(1) << k)))
 			values &= ~(UINT64_C(1) << k);
 	return values;
 }
@@ -406,7 +406,7 @@ find_views(const struct kind *k)
 		if (!k->op->out[i])
 			continue;
 		const unsigned bits = om_dtype_bits(k->op->out[i]->type.elem);
-		if (!om_op_view(k->op, i, &view[i]) || bits < 8 || view[i].offset % (bits / 8) || k->values >> view[i].in & 1)
+		if (!om_op_view(k->op, i, &view[i]) || bits < 8 || view[i].offset % (bits / 8) || om_is_value(k->values, view[i].in))
 			return NULL;
 	}
 	return view;
@@ -503,9 +503,9 @@ make_base(om_eager *e, const struct signature *s, struct kind **out, bool *waits
 static uint64_t
 values_hash(uint64_t h, const struct kind *base, const struct signature *s)
 {
-	for (uint32_t k = 0; k < s->nin && base->values >> k; k++) {
+	for (uint32_t k = 0; k < s->nin && k < 64; k++) {
 		uint64_t bytes = 0;
-		if (!(base->values >> k & 1))
+		if (!om_is_value(base->values, k))
 			continue;
 		om_tensor_bytes(s->in[k]->t.type, &s->in[k]->t.shape, &bytes);
 		h = om_fast_hash(h, s->in[k]->t.data, bytes);
@@ -516,8 +516,8 @@ values_hash(uint64_t h, const struct kind *base, const struct signature *s)
 static om_status
 get_with_values(om_eager *e, const struct signature *s, const struct kind *base, struct kind **out, bool *waits)
 {
-	for (uint32_t k = 0; k < s->nin && base->values >> k; k++)
-		if (base->values >> k & 1)
+	for (uint32_t k = 0; k < s->nin && k < 64; k++)
+		if (om_is_value(base->values, k))
 			*waits |= is_waiting(e, s->in[k]);
 	if (*waits)
 		return OM_OK;

@@ -238,6 +238,31 @@ of_a_limit(void)
 	eager_end(&g);
 }
 
+/* More inputs than there are bits in a word. */
+static void
+of_many_inputs(void)
+{
+	struct graph g = eager_start(NULL);
+	om_variable *in[100], *y, *z;
+	float want[400];
+
+	for (int turn = 0; turn < 4; turn++) {
+		for (int k = 0; k < 100; k++) {
+			in[k] = eager_floats(g.e, 1, four, x4);
+			for (int i = 0; i < 4; i++)
+				want[4 * k + i] = -x4[i];
+		}
+		CU_ASSERT_FATAL(is_ok(g.s, om_eager_run(g.e, "Concat", OM_A(OM_MAKE_INT("axis", 0)), 100, in, 1, &y)));
+		z = eager_op(&g, "Neg", y, NULL);
+		om_variable_free(y);
+		CU_ASSERT(eager_holds(&g, z, 400, want));
+		om_variable_free(z);
+		om_variables_free(in, 100);
+	}
+	CU_ASSERT_EQUAL(om_eager_get_stats(g.e)->replays, 2);
+	eager_end(&g);
+}
+
 /* A while loop inside of the dynamic graph, for several shapes. */
 static void
 of_programs(void)
@@ -288,6 +313,7 @@ static CU_TestInfo tests[] = {
 	{"repetitions", of_repetitions},
 	{"flat memory", of_flat_memory},
 	{"a limit of memory", of_a_limit},
+	{"many inputs", of_many_inputs},
 	{"programs", of_programs},
 	CU_TEST_INFO_NULL,
 };
