@@ -177,14 +177,15 @@ moments(struct rules *r, om_value *w, om_value *v, const char *name, om_value **
 {
 	const om_train_options *how = r->l->how;
 	om_grad *g = r->l->g;
+	const struct common *c = common_of(r, w);
 	om_value *mean = new_state(r->l, w, om_printf(r->l->tape.mem, "%s_m", name));
 	om_value *square = new_state(r->l, w, om_printf(r->l->tape.mem, "%s_v", name));
-	om_value *square_next = mixed(r, square, MUL(v, v), how->beta2);
 
 	*m = mixed(r, mean, v, how->beta1);
+	om_value *square_next = mixed(r, square, MUL(v, v), how->beta2);
 	hand_on(r->l, mean, *m);
 	hand_on(r->l, square, square_next);
-	return PLUS(DIV(DO("Sqrt", square_next), common_of(r, w)->root), how->epsilon);
+	return PLUS(DIV(DO("Sqrt", square_next), c->root), how->epsilon);
 }
 
 static void
