@@ -172,5 +172,31 @@ def executorch_planning_pass(**options: Any) -> Any:
     return import_module("executorch.exir.passes").MemoryPlanningPass(memory_planning_algo=suite(algo_list=[executorch_algorithm]), **options)
 
 
-__all__ = ["Model", "executorch_algorithm", "executorch_planning_pass", "from_torch", "ir_pass", "ort_session", "ort_session_options",
+# ---- tqdm. ----
+
+class Bar:
+    """A bar of tqdm for ``progress=`` of reports, plans and packings: attempts, the best result and its bound.
+
+    >>> with onnxmem.interop.Bar() as bar:                          # doctest: +SKIP
+    ...     onnxmem.report("model.onnx", time_limit=10, progress=bar)
+
+    ``options`` are those of tqdm.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        self._bar: Any = import_module("tqdm.auto").tqdm(**{"unit": "attempts", **options})
+
+    def __call__(self, what: str, best: int, bound: int) -> None:
+        self._bar.set_description(what, refresh=False)
+        self._bar.set_postfix(best=best, bound=bound, refresh=False)
+        self._bar.update()
+
+    def __enter__(self) -> "Bar":
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        self._bar.close()
+
+
+__all__ = ["Bar", "Model", "executorch_algorithm", "executorch_planning_pass", "from_torch", "ir_pass", "ort_session", "ort_session_options",
            "pipeline"]

@@ -100,6 +100,16 @@ def test_tensors_of_torch_without_a_copy() -> None:
     assert again.data_ptr() == fresh.ctypes.data and (again == y).all()
 
 
+def test_a_bar_of_tqdm() -> None:
+    pytest.importorskip("tqdm")
+    import io
+    out, random = io.StringIO(), np.random.default_rng(5)
+    first = random.integers(0, 60, 120)
+    with interop.Bar(file=out, mininterval=0) as bar:
+        packing = onnxmem.pack(random.integers(1, 1000, 120), first, first + random.integers(0, 30, 120), progress=bar)
+    assert f"bound={packing.lower_bound}" in out.getvalue() and "attempts" in out.getvalue()
+
+
 def test_the_planner_of_executorch() -> None:
     torch = pytest.importorskip("torch")
     exir = pytest.importorskip("executorch.exir")
