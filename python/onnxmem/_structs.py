@@ -112,6 +112,10 @@ class Unplanned(c.Structure):
     _fields_ = [("value", c.c_uint32), ("why", c.c_char_p)]
 
 
+class Pin(c.Structure):
+    _fields_ = [("value", c.c_char_p), ("arena", c.c_char_p)]
+
+
 class Plan(c.Structure):
     _fields_ = [("mem", c.c_void_p), ("strategy", c.c_char_p), ("parallel_safe", c.c_bool), ("schedule", c.c_void_p),
                 ("target", c.c_int), ("threads", c.c_uint32), ("precise", c.c_bool), ("align", c.c_uint64),
@@ -120,7 +124,7 @@ class Plan(c.Structure):
                 ("floor", c.c_uint64), ("floor_op", c.c_void_p), ("op_floor", c.c_void_p), ("peak", c.c_void_p), ("formulas", c.c_void_p),
                 ("narena", c.c_uint32), ("nplace", c.c_uint32), ("nalias", c.c_uint32),
                 ("nview", c.c_uint32), ("nscratch", c.c_uint32), ("nunplanned", c.c_uint32), ("npeak", c.c_uint32),
-                ("nrange", c.c_uint32)]
+                ("nrange", c.c_uint32), ("pin", c.POINTER(Pin)), ("npin", c.c_uint32)]
 
 
 class Prog(c.Structure):
@@ -138,10 +142,6 @@ class ArenaSpec(c.Structure):
 
 class IoRule(c.Structure):
     _fields_ = [("name", c.c_char_p), ("where", c.c_int)]
-
-
-class Pin(c.Structure):
-    _fields_ = [("value", c.c_char_p), ("arena", c.c_char_p)]
 
 
 class PlanRequest(c.Structure):

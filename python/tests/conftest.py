@@ -11,6 +11,17 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
+# A dim of this model is the sum of two others, so not all can be the same.
+DECODER = {"batch_size": 1, "sequence_length": 1, "past_sequence_length": 2}
+
+
+def dims_of(name: str) -> tuple[dict[str, Any], list[object]]:
+    """Numbers for the open dims of a model of the tree: options, and words of the command."""
+    if name != "decoder.onnx":
+        return {"default_dim": 3}, ["--default-dim", 3]
+    return {"dims": DECODER}, [word for symbol, n in DECODER.items() for word in ("--dim", f"{symbol}={n}")]
+
+
 @pytest.fixture
 def root() -> pathlib.Path:
     """The folder of the tree."""

@@ -10,10 +10,10 @@ import onnx
 import pytest
 
 import onnxmem
+from conftest import dims_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TREE = sorted(path.name for path in (ROOT / "models").glob("*.onnx"))
-DIMS: dict[str, Any] = {"default_dim": 3}
 TIMES = ("plan_ms",)
 
 
@@ -24,8 +24,9 @@ def without_times(figures: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("name", TREE)
 @pytest.mark.parametrize("target", ["generic", "cpu"])
 def test_figures_are_those_of_the_command(name: str, target: str, models: pathlib.Path, command: Any) -> None:
-    expected = json.loads(command("report", models / name, "--default-dim", 3, "--target", target, "--json", "-"))
-    found = onnxmem.report(models / name, target=target, **DIMS)
+    dims, words = dims_of(name)
+    expected = json.loads(command("report", models / name, *words, "--target", target, "--json", "-"))
+    found = onnxmem.report(models / name, target=target, **dims)
     assert without_times(found.json()) == without_times(expected)
     assert found.arena_bytes == expected["arena_bytes"]
     assert found.total_bytes == expected["total_bytes"]
@@ -34,11 +35,12 @@ def test_figures_are_those_of_the_command(name: str, target: str, models: pathli
 
 @pytest.mark.parametrize("name", TREE)
 def test_planned_files_are_those_of_the_command(name: str, models: pathlib.Path, command: Any, tmp_path: pathlib.Path) -> None:
-    command("plan", models / name, tmp_path / "command.onnx", "--default-dim", 3)
-    report = onnxmem.plan(models / name, tmp_path / "python.onnx", **DIMS)
+    dims, words = dims_of(name)
+    command("plan", models / name, tmp_path / "command.onnx", *words)
+    report = onnxmem.plan(models / name, tmp_path / "python.onnx", **dims)
     expected = (tmp_path / "command.onnx").read_bytes()
     assert (tmp_path / "python.onnx").read_bytes() == expected
-    assert onnxmem.plan(models / name, **DIMS) == expected
+    assert onnxmem.plan(models / name, **dims) == expected
     verified = onnxmem.verify(tmp_path / "python.onnx")
     assert sum(one.bytes for one in verified.arenas) == report.arena_bytes
 

@@ -13,10 +13,13 @@ import pytest
 from onnx import TensorProto, helper
 
 import onnxmem
+from conftest import DECODER
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TREE = sorted(path.name for path in (ROOT / "models").glob("*.onnx"))
 DATA = pathlib.Path(os.environ.get("ONNXMEM_DATA") or ROOT.parent / "shared" / "data")
+# Sizes of symbols; all others are as large as one another.
+SIZES = {**DECODER, "past_sequence_length + sequence_length": DECODER["past_sequence_length"] + DECODER["sequence_length"]}
 # With the size of dims that they leave open.
 DATA_MODELS = {"mnist_8": 1, "burn_mnist": 1, "silero_vad_v4": 512, "dtln_1": 1, "tract_byte_bilstm": 3, "mnist_quantized": 1,
                "magika_v3_3": 2}
@@ -30,7 +33,7 @@ def filled(session: onnxmem.Session, seed: int = 0, open_dim: int = 3) -> dict[s
     for one in session.inputs:
         if one.has_default:
             continue
-        shape = [dim if isinstance(dim, int) else open_dim for dim in one.shape or ()]
+        shape = [dim if isinstance(dim, int) else SIZES.get(dim or "", open_dim) for dim in one.shape or ()]
         dtype = np.dtype(one.dtype)
         values[one.name] = (random.standard_normal(shape).astype(dtype) if dtype.kind == "f" else
                             random.integers(0, 2, shape).astype(dtype))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import onnxmem
+from conftest import dims_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TREE = sorted(path.name for path in (ROOT / "models").glob("*.onnx"))
@@ -15,9 +16,10 @@ TREE = sorted(path.name for path in (ROOT / "models").glob("*.onnx"))
 
 @pytest.mark.parametrize("name", TREE)
 def test_why_is_that_of_the_command(name: str, models: pathlib.Path, command: Any) -> None:
-    found = onnxmem.why(models / name, default_dim=3)
-    assert found.json() == json.loads(command("why", models / name, "--default-dim", 3, "--json", "-"))
-    assert str(found) == found.text() == command("why", models / name, "--default-dim", 3)
+    dims, words = dims_of(name)
+    found = onnxmem.why(models / name, **dims)
+    assert found.json() == json.loads(command("why", models / name, *words, "--json", "-"))
+    assert str(found) == found.text() == command("why", models / name, *words)
 
 
 def test_why_of_a_value(models: pathlib.Path, command: Any) -> None:
