@@ -1415,7 +1415,7 @@ static const struct recipe recipes[] = {
 	{"GridSample", grid_sample},
 	{"GroupNormalization", scaled_norm}, {"InstanceNormalization", scaled_norm},
 	{"Hardmax", along_axis}, {"LogSoftmax", along_axis}, {"Softmax", along_axis},
-	{"Identity", identity},
+	{"Identity", identity}, {"ToDevice", identity}, {"ToHost", identity},
 	{"LRN", plain_norm}, {"LpNormalization", plain_norm}, {"MeanVarianceNormalization", plain_norm},
 	{"LayerNormalization", layer_norm}, {"RMSNormalization", layer_norm},
 	{"LpPool", pool},
