@@ -5,7 +5,7 @@ nobase_dist_doc_DATA = \
 	README.md NEWS LICENSE docs/architecture.md docs/baselines.md docs/cli.md docs/decoder-operators.md docs/digits.svg docs/eager.md \
 	docs/element-types.md docs/executor.md docs/export-formats.md docs/fetch.md docs/fuzz-readers.md docs/fuzz.md \
 	docs/glossary.md docs/gradients.md\
-	docs/fuzz.md docs/decoder-operators.md docs/fuzz-readers.md docs/eager.md docs/glossary.md docs/gradients.md docs/html-report.md docs/html-report-large.png \
+	docs/fuzz.md docs/decoder-operators.md docs/fuzz-readers.md docs/fuzz.md docs/decoder-operators.md docs/fuzz-readers.md docs/eager.md docs/glossary.md docs/gradients.md docs/html-report.md docs/html-report-large.png \
 	docs/html-report-loop.png docs/html-report-small.png \
 	docs/html-report.md docs/loops.md docs/operators.md docs/parts.md docs/plan-format.md docs/plan-quality.md \
 	docs/regress.md docs/rematerialize.csv \
