@@ -1,20 +1,15 @@
 # The guide, and pages of the headers: `make docs` leaves them in docs/html.
 EXTRA_DIST += %D%/Doxyfile %D%/doxygen.awk %D%/man3.awk %D%/site.sh %D%/guide
 # Installed as they lie in the tree, so that their links hold.
-nobase_dist_doc_DATA = \
-	README.md NEWS LICENSE docs/architecture.md docs/baselines.md docs/cli.md docs/decoder-operators.md docs/digits.svg docs/eager.md \
+nobase_dist_doc_DATA = README.md NEWS LICENSE \
+	docs/architecture.md docs/baselines.md docs/cli.md docs/decoder-operators.md docs/digits.svg docs/eager.md \
 	docs/element-types.md docs/executor.md docs/export-formats.md docs/fetch.md docs/fuzz-readers.md docs/fuzz.md \
-	docs/glossary.md docs/gradients.md\
-	docs/fuzz.md docs/decoder-operators.md docs/fuzz-readers.md docs/fuzz.md docs/decoder-operators.md docs/fuzz-readers.md docs/eager.md docs/glossary.md docs/gradients.md docs/html-report.md docs/html-report-large.png \
-	docs/html-report-loop.png docs/html-report-small.png \
+	docs/glossary.md docs/gradients.md docs/html-report-large.png docs/html-report-loop.png docs/html-report-small.png \
 	docs/html-report.md docs/loops.md docs/operators.md docs/parts.md docs/plan-format.md docs/plan-quality.md \
-	docs/regress.md docs/rematerialize.csv \
-	docs/rematerialize.svg docs/regress.md docs/scaling.csv docs/scaling.md docs/scaling.svg \
-	docs/seeds.md docs/shapes.md docs/tiling.md docs/torch.csv docs/training.md \
-	docs/trust.md docs/totals.md docs/training.md docs/trust.md \
+	docs/regress.md docs/rematerialize.csv docs/rematerialize.svg docs/scaling.csv docs/scaling.md docs/scaling.svg \
+	docs/seeds.md docs/shapes.md docs/tiling.md docs/torch.csv docs/totals.md docs/training.md docs/trust.md \
 	docs/trust.tsv docs/guide/README.md docs/guide/ci.md docs/guide/decoder.md docs/guide/decoders.md docs/guide/fit.md \
-	docs/guide/packer.md \
-	docs/guide/pass.md docs/guide/python.md docs/guide/report.md docs/guide/shrink.md \
+	docs/guide/packer.md docs/guide/pass.md docs/guide/python.md docs/guide/report.md docs/guide/shrink.md \
 	docs/guide/suites.md docs/guide/train.md
 .PHONY: docs
 docs:
