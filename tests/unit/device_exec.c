@@ -139,7 +139,7 @@ random_programs_compute_the_same(void)
 	}
 	printf("# %d programs: %d ops on the device, %d waits\n", PROGRAMS, on_device, waits);
 	CU_ASSERT(on_device > 5 * PROGRAMS);
-	CU_ASSERT(waits > 2 * PROGRAMS);
+	CU_ASSERT(waits > PROGRAMS);
 	bench_close(&b);
 }
 
@@ -349,8 +349,8 @@ an_op_without_kernel_is_named(void)
 	const om_exec_options o = OM_EXEC_OPTIONS(.device = om_sim_ops(), .no_reuse = true);
 	bench b = bench_open();
 
-	CU_ASSERT_FATAL(is_ok(b.s, bench_plan(&b, "program \"t\" ir 8 opset 17\n^main(%v0: float32[3,8]) {\n\t%axis = const int64[] {1}\n"
-		"\t%d = org.onnxmem::ToDevice@1(%v0) on sim\n\t%c = CumSum(%d, %axis) on sim\n\t%h = org.onnxmem::ToHost@1(%c) on sim\n"
+	CU_ASSERT_FATAL(is_ok(b.s, bench_plan(&b, "program \"t\" ir 8 opset 17\n^main(%v0: float32[3,8]) {\n"
+		"\t%d = org.onnxmem::ToDevice@1(%v0) on sim\n\t%c = Hardmax(%d) on sim\n\t%h = org.onnxmem::ToHost@1(%c) on sim\n"
 		"\tret %h\n}\n", "inline,shapes,fold")));
 	CU_ASSERT(is_told(b.s, bench_exec(&b, &o), OM_UNSUPPORTED, "is for the device sim, for which it has no kernel"));
 	bench_close(&b);
