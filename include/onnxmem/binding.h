@@ -38,7 +38,8 @@ OM_API om_status om_binding_shape(om_session *s, om_binding *b, const char *inpu
  * binding already.  Name and elements are copied. */
 OM_API om_status om_binding_value(om_session *s, om_binding *b, const char *input, const om_tensor *t);
 
-/* Every dim of an input that stays open is `n`, at least 1; 0: an open dim is an error, OM_SHAPE, that
+/* Every dim of an input that stays open is `n`, at least 1, unless its name is an expression of other dims, as "past + length",
+ * which it follows from; 0: an open dim is an error, OM_SHAPE, that
  * names it.  By default, open dims stay open. */
 OM_API void om_binding_rest(om_binding *b, int64_t n);
 

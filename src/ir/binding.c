@@ -186,6 +186,7 @@ struct resolved {
 	struct symbol *symbol;   /* of the program, sorted by name */
 	size_t nsymbol;
 	om_shape *shape;         /* by parameter of the graph */
+	int64_t rest;            /* of symbols without a number; -1: they have none */
 };
 
 static int
@@ -295,13 +296,18 @@ number_of(const void *resolved, const char *name, size_t n, int64_t *out)
 {
 	const struct resolved *r = resolved;
 
-	for (size_t k = 0; k < r->nsymbol; k++)
-		if (strlen(r->symbol[k].name) == n && memcmp(r->symbol[k].name, name, n) == 0 && r->symbol[k].n >= 0)
-			return *out = r->symbol[k].n, true;
+	for (size_t k = 0; k < r->nsymbol; k++) {
+		const struct symbol *is = &r->symbol[k];
+		if (strlen(is->name) != n || memcmp(is->name, name, n) != 0)
+			continue;
+		*out = is->n >= 0 || is->is_split ? is->n : r->rest;
+		return *out >= 0;
+	}
 	return false;
 }
 
-/* A symbol that is called "a + b" has a number where a and b do, unless it is bound to one itself. */
+/* A symbol that is called "a + b" has a number where a and b do, unless it is bound to one itself; the rest of the binding is
+ * for a and b, not for their sum. */
 static void
 resolve_expressions(struct resolved *r)
 {
@@ -362,6 +368,7 @@ resolve(om_session *s, const om_prog *p, const om_binding *b, om_arena *mem, str
 		OM_TRY(resolve_input(r, &b->input[k]));
 	for (size_t k = 0; k < b->nconstant; k++)
 		OM_TRY(check_constant(r, &b->constant[k]));
+	r->rest = b->rest > 0 ? b->rest : -1;
 	resolve_expressions(r);
 	for (uint32_t k = 0; k < g->nparam && b->rest >= 0; k++)
 		if (g->param[k]->type.kind == OM_TENSOR)
