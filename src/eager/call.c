@@ -226,15 +226,14 @@ mark_cut(const struct kind *k, om_variable *const *in, om_variable *const *out)
 			out[i]->is_cut = true;
 }
 
-/* A call that was made before, of the same variables, has its results already. */
+/* A call that was made before, of the same variables, has its results already: in variables of their own, which may be watched
+ * for themselves. */
 static om_status
 call(om_eager *e, struct kind *k, om_variable *const *in, om_variable **out)
 {
 	const bool follows = om_record_follows(e, k, in);
 	const bool remembers = e->options.result_bytes && k->is_pure && !k->is_open;
 
-	if (remembers && !follows && om_results_find(e, k, in, out))
-		return OM_OK;
 	OM_TRY(make_outputs(e, k, out));
 	mark_cut(k, in, out);
 	if (follows)
@@ -275,8 +274,10 @@ hold_inputs(om_eager *e, const struct signature *s)
 	om_status st = OM_OK;
 
 	for (uint32_t k = 0; k < s->nin; k++)
-		if (s->in[k])
+		if (s->in[k]) {
 			s->in[k]->pins++;
+			om_record_unlist(s->in[k]);
+		}
 	for (uint32_t k = 0; k < s->nin && st == OM_OK; k++)
 		if (s->in[k]) {
 			s->in[k]->used = ++e->clock;

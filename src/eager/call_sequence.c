@@ -192,17 +192,22 @@ place_outputs(struct sequences *q, const struct kind *k, om_variable *const *out
 static void
 pin(struct sequences *q, uint32_t outside, uint32_t made)
 {
-	for (uint32_t k = outside; k < q->noutside; k++)
+	for (uint32_t k = outside; k < q->noutside; k++) {
 		q->outside[k]->pins++;
+		om_record_unlist(q->outside[k]);
+	}
 	for (uint32_t k = made; k < q->nmade; k++)
-		if (q->made[k])
+		if (q->made[k]) {
 			q->made[k]->pins++;
+			om_record_unlist(q->made[k]);
+		}
 }
 
 static void
 unpin(om_variable *v)
 {
 	v->pins--;
+	om_record_consider(v);
 	om_variable_settle(v);
 }
 
@@ -351,6 +356,19 @@ run_replay(om_eager *e, struct replay *r)
 	return OM_OK;
 }
 
+/* Without memory for the sequence, it ends here; what is deferred is computed. */
+static om_status
+give_up(om_eager *e, uint32_t outside, om_status st)
+{
+	struct sequences *q = &e->seq;
+
+	q->noutside = outside;
+	if (q->is_deferring)
+		compute_deferred(e);
+	start_again(q);
+	return st;
+}
+
 om_status
 om_sequence_end(om_eager *e)
 {
@@ -362,7 +380,9 @@ om_sequence_end(om_eager *e)
 		start_again(q);
 		return OM_OK;
 	}
-	OM_TRY(find_live(e, &nlive));
+	st = find_live(e, &nlive);
+	if (st != OM_OK)
+		return give_up(e, q->noutside, st);
 	struct replay *r = find_replay(q, nlive);
 	if (q->is_deferring && r && r->exec) {
 		st = run_replay(e, r);
@@ -489,19 +509,6 @@ find_place(om_eager *e, struct kind *k, om_variable *const *in, struct call **c)
 	OM_TRY(reserve(e, &q->made, &q->cap_made, sizeof *q->made, q->nmade + k->nout));
 	OM_TRY(place_inputs(e, k, in));
 	return find_or_add(e, k, c);
-}
-
-/* Without memory for the sequence, it ends here; what is deferred is computed. */
-static om_status
-give_up(om_eager *e, uint32_t outside, om_status st)
-{
-	struct sequences *q = &e->seq;
-
-	q->noutside = outside;
-	if (q->is_deferring)
-		compute_deferred(e);
-	start_again(q);
-	return st;
 }
 
 om_status

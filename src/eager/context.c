@@ -75,8 +75,11 @@ construct(void *arg)
 	om_eager *e = OM_NEW(mem, om_eager);
 	*e = (om_eager){.session = n->s, .options = options, .mem = mem, .call = om_arena_new()};
 	e->memory = om_memory_pool_new(options.max_memory);
-	if (!e->memory)
+	if (!e->memory) {
+		om_arena_free(e->call);
+		om_arena_free(mem);
 		return om_fail(n->s, OM_MEMORY, "no memory for a context");
+	}
 	e->results = OM_NEWN(mem, struct result *, OM_EAGER_RESULTS);
 	e->kinds = OM_NEWN(mem, struct kind *, 4 * OM_EAGER_NODES);
 	OM_TRY(om_sequences_new(e));
@@ -124,6 +127,7 @@ om_eager_free(om_eager *e)
 {
 	if (!e)
 		return;
+	e->running = NULL;  /* a step that memory ran out in left it */
 	om_results_forget(e);
 	om_gradients_forget(e);
 	om_programs_forget(e);

@@ -248,8 +248,6 @@ void om_programs_forget(om_eager *e);
 
 /* ---- Remembered results: results.c. ---- */
 
-/* The results of an equal call, if they are remembered and without records; false: they are not. */
-bool om_results_find(om_eager *e, const struct kind *k, om_variable *const *in, om_variable **out);
 /* Give these variables the elements of the results of an equal call; false: they are not remembered. */
 bool om_results_share(om_eager *e, const struct kind *k, om_variable *const *in, om_variable *const *out);
 void om_results_add(om_eager *e, struct kind *k, om_variable *const *in, om_variable *const *out);
@@ -283,6 +281,7 @@ struct om_eager {
 	om_variable **restored;      /* results that were computed again, pinned */
 	size_t nrestored, cap_restored;
 	struct gradient *gradients;  /* operators of gradients, by the calls that they are of */
+	struct gradient *running;    /* the one that runs, which is not forgotten; NULL: none */
 	uint32_t ngradient;
 	struct program *callable;    /* programs that were called */
 	uint32_t ncallable;

@@ -586,7 +586,9 @@ run_gradient(struct pass *g)
 	if (g->g->is_whole)
 		return run_whole(g);
 	om_variable **slot = OM_NEWN(g->mem, om_variable *, (size_t)g->g->nslot + 1);
+	g->e->running = g->g;
 	const om_status st = run_steps(g, slot);
+	g->e->running = NULL;
 	om_variables_free(slot, g->g->nslot);
 	return st;
 }
@@ -609,11 +611,19 @@ free_gradient(struct gradient *r)
 void
 om_gradients_forget(om_eager *e)
 {
+	struct gradient *kept = NULL;
+
 	for (struct gradient *r; (r = e->gradients); ) {
 		e->gradients = r->next;
-		free_gradient(r);
+		if (r == e->running)
+			kept = r;
+		else
+			free_gradient(r);
 	}
-	e->ngradient = 0;
+	if (kept)
+		kept->next = NULL;
+	e->gradients = kept;
+	e->ngradient = kept != NULL;
 }
 
 static om_status
@@ -738,5 +748,7 @@ om_eager_gradient(om_eager *e, om_variable *loss, om_variable *seed, size_t n, o
 	const om_status st = om_eager_guarded(e, gradient_entry, &g);
 	if (st != OM_OK && !e->is_entered)
 		om_variables_free(grad, n);
+	else if (st != OM_OK)
+		memset(grad, 0, n * sizeof *grad);
 	return st;
 }

@@ -63,7 +63,7 @@ om_store_take(struct memory_pool *p, uint64_t bytes)
 {
 	uint32_t size_class;
 	const uint64_t size = class_of(bytes, &size_class);
-	struct store *s = reuse(p, size_class);
+	struct store *s = size == UINT64_MAX ? NULL : reuse(p, size_class);
 
 	if (!s)
 		s = allocate(p, size, size_class);

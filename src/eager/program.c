@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "eager/eager_internal.h"
+#include "ir/edit.h"
 #include "onnxmem/binding.h"
 
 struct program {
@@ -75,6 +76,7 @@ plan(const struct program_call *c, struct program *r)
 		st = om_prog_bind(e->session, c->p, b, &r->bound);
 	om_binding_free(b);
 	OM_TRY(st);
+	om_prog_clear_ties(r->bound);  /* variables keep their elements: no result is computed over an input */
 	if (!e->host)
 		e->host = om_host_new(e->session, "");
 	OM_TRY(om_host_request(e->host, &request));
@@ -198,5 +200,7 @@ om_eager_run_program(om_eager *e, const om_prog *p, size_t nin, om_variable *con
 	const om_status st = om_eager_guarded(e, call_program, &c);
 	if (st != OM_OK && !e->is_entered)
 		om_variables_free(out, nout);
+	else if (st != OM_OK)
+		memset(out, 0, nout * sizeof *out);
 	return st;
 }

@@ -44,16 +44,6 @@ is_of(const struct result *r, const struct kind *k, om_variable *const *in)
 	return same;
 }
 
-/* What has a record, or failed, is not what a call that is not recorded gives. */
-static bool
-can_stand_for(const struct result *r)
-{
-	for (uint32_t i = 0; i < r->kind->nout; i++)
-		if (r->out[i] && (r->out[i]->state == OM_FAILED || r->out[i]->record))
-			return false;
-	return true;
-}
-
 static bool
 are_ready(const struct result *r)
 {
@@ -74,19 +64,6 @@ find(om_eager *e, const struct kind *k, om_variable *const *in)
 	if (r)
 		r->priority = e->result_floor + k->cost / (double)(r->bytes + 1);
 	return r;
-}
-
-bool
-om_results_find(om_eager *e, const struct kind *k, om_variable *const *in, om_variable **out)
-{
-	const struct result *r = find(e, k, in);
-
-	if (!r || !can_stand_for(r))
-		return false;
-	for (uint32_t i = 0; i < k->nout; i++)
-		out[i] = r->out[i] ? om_variable_keep(r->out[i]) : NULL;
-	e->stats.remembered++;
-	return true;
 }
 
 bool
