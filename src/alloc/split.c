@@ -46,21 +46,6 @@ longest(const struct split *x, uint32_t first)
 	return w.end;
 }
 
-/* The parts that each go as far as their estimates allow; 0: an op alone needs too much. */
-static uint32_t
-fewest_estimated(const struct split *x)
-{
-	uint32_t n = 0;
-
-	for (uint32_t at = 0; at < x->m.n; n++) {
-		const uint32_t end = longest(x, at);
-		if (end == at)
-			return 0;
-		at = end;
-	}
-	return n;
-}
-
 /* ---- What planning of parts has shown. ---- */
 
 static uint64_t
@@ -94,6 +79,11 @@ learn(struct split *x)
 static void
 set_limits(struct split *x)
 {
+	for (uint32_t k = 0; k <= x->m.n; k++) {
+		x->known[k] = 0;
+		x->limit[k] = x->m.n;
+	}
+
 	for (uint32_t k = 0; k < x->r->nplanned; k++) {
 		const om_split_part *part = &x->r->planned[k];
 		const uint32_t end = part->first + part->nop;
@@ -106,12 +96,38 @@ set_limits(struct split *x)
 
 /* ---- The search. ---- */
 
+/* Where the parts may end, so that a later start never means an earlier end.  False: `*stop`, alone, needs too much. */
+static bool
+find_ends(struct split *x, uint32_t *stop)
+{
+	for (uint32_t k = x->m.n; k-- > 0;) {
+		const uint32_t end = longest(x, k), most = k + 1 < x->m.n ? x->end[k + 1] : x->m.n;
+		x->end[k] = end < most ? end : most;
+		*stop = k;
+		if (end == k)
+			return false;
+	}
+	return true;
+}
+
+static uint32_t
+fewest(const struct split *x)
+{
+	uint32_t n = 0;
+
+	for (uint32_t at = 0; at < x->m.n; n++)
+		at = x->end[at];
+	return n;
+}
+
 static bool
 is_enough(struct split *x, uint64_t budget)
 {
+	uint32_t stop;
+
 	x->budget = budget;
-	const uint32_t n = fewest_estimated(x);
-	return n > 0 && n <= x->r->parts;
+	set_limits(x);
+	return find_ends(x, &stop) && fewest(x) <= x->r->parts;
 }
 
 /* The smallest budget that `parts` parts meet. */
@@ -136,30 +152,6 @@ find_budget(struct split *x)
 			low = middle;
 	}
 	x->budget = high;
-}
-
-/* Where the parts may end, so that a later start never means an earlier end.  False: `*stop`, alone, needs too much. */
-static bool
-find_ends(struct split *x, uint32_t *stop)
-{
-	for (uint32_t k = x->m.n; k-- > 0;) {
-		const uint32_t end = longest(x, k), most = k + 1 < x->m.n ? x->end[k + 1] : x->m.n;
-		x->end[k] = end < most ? end : most;
-		*stop = k;
-		if (end == k)
-			return false;
-	}
-	return true;
-}
-
-static uint32_t
-fewest(const struct split *x)
-{
-	uint32_t n = 0;
-
-	for (uint32_t at = 0; at < x->m.n; n++)
-		at = x->end[at];
-	return n;
 }
 
 /* One part more: `cost[j]` is the fewest bytes over cuts up to j, UINT64_MAX: there are none; `from[j]`, where the last

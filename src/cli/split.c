@@ -9,6 +9,7 @@
 
 #include "base/clean_text.h"
 #include "cli/cli.h"
+#include "onnxmem/builder.h"
 #include "onnxmem/split.h"
 #include "report/json.h"
 #include "report/report.h"
@@ -49,6 +50,20 @@ struct search {
 
 /* ---- Plans of parts. ---- */
 
+/* Folded ops whose elements are known: what only they read would be a part of no use. */
+static void
+drop_folded(om_prog *p)
+{
+	for (om_op *op = p->first->first, *next; op; op = next) {
+		bool known = op->is_folded;
+		next = op->next;
+		for (uint32_t k = 0; k < op->nout; k++)
+			known &= !op->out[k] || op->out[k]->data;
+		if (known)
+			om_op_remove(op);
+	}
+}
+
 static om_status
 load_whole(om_cli *c)
 {
@@ -61,6 +76,8 @@ load_whole(om_cli *c)
 	c->request.total = 0;
 	OM_TRY(om_host_request(c->host, &c->request));
 	OM_TRY(om_host_run(c->host, c->prog, om_host_decided(c->host, c->prog, simplify)));
+	drop_folded(c->prog);
+	OM_TRY(om_host_run(c->host, c->prog, "prune"));
 	return om_host_run(c->host, c->prog, order);
 }
 
@@ -341,7 +358,7 @@ tell(om_cli *c, const struct result *r, uint64_t whole)
 		printf("  %s: %" PRIu32 " ops, %" PRIu64 " bytes (%s: arena %s, weights %s)", part->file, part->cut.nop, part->total,
 			om_bytes_text(part->total, x), om_bytes_text(part->arena, a), om_bytes_text(part->weights, b));
 		if (k + 1 < r->n)
-			printf("; %" PRIu64 " bytes go on", part->cut.crossing);
+			printf("; %" PRIu64 " bytes cross the cut", part->cut.crossing);
 		printf("\n");
 		tell_unknown(c, part);
 	}
@@ -417,7 +434,7 @@ run(om_cli *c)
 }
 
 static const om_opt opts[] = {
-	{"parts", "N", "so many parts, of which the largest is as small as possible"},
+	{"parts", "N", "exactly N parts; the largest takes as little as possible"},
 	{"budget", "SIZE", "what each part may take: its arena, which has its inputs and outputs, and its weights; the\n"
 		"                            fewest parts, unless --parts is given too; exit with status 3 if there are none"},
 	{0}
