@@ -17,14 +17,6 @@ enum { NONE = UINT32_MAX };
 
 /* ---- Planned values. ---- */
 
-bool
-om_block_is_reached(const om_prog *p, const om_block *b)
-{
-	while (b && b != p->first)
-		b = b->owner ? b->owner->block : NULL;
-	return b != NULL;
-}
-
 static bool
 is_listed(om_value *const *list, uint32_t n, const om_value *v)
 {

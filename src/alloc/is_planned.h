@@ -2,6 +2,7 @@
 #ifndef OM_IS_PLANNED_H
 #define OM_IS_PLANNED_H
 
+#include "ir/query.h"
 #include "onnxmem/opdef.h"
 #include "onnxmem/plan.h"
 
@@ -11,8 +12,5 @@ bool om_value_is_placeless(const om_prog *p, const om_value *v);
 
 /* Does `v` require storage whose size is not known before the run? */
 bool om_value_is_unplannable(const om_value *v);
-
-/* Does the block take part in runs: is it the graph, or the body of an op that takes part in runs? */
-bool om_block_is_reached(const om_prog *p, const om_block *b);
 
 #endif

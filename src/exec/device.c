@@ -346,7 +346,7 @@ operand(const struct device_run *d, const om_op *op, const om_launch_arg *a)
 
 	if (a->operand == OM_OPERAND_SCRATCH)
 		return s ? (struct device_place){d->arena[s->arena], e->guard + s->offset, s->bytes}
-			: (struct device_place){d->scratch, 0, UINT64_MAX};
+			: (struct device_place){d->scratch, 0, om_op_scratch(op, 1, false)};
 	const om_value *v = a->operand == OM_OPERAND_IN ? op->in[a->index] : op->out[a->index];
 	return v ? d->place[v->id] : (struct device_place){0};
 }

@@ -88,9 +88,12 @@ use(struct order *w, uint32_t space, struct use_of a)
 static void
 use_value(struct order *w, const om_op *op, const om_value *v, bool writes)
 {
-	const uint64_t bytes = v ? om_value_bytes(v) : 0;
-	uint64_t at;
+	const om_plan *plan = w->e->plan;
+	uint64_t bytes = v ? om_value_bytes(v) : 0, at;
 
+	/* A value whose size data decide may take all of its place. */
+	if (v && plan && !bytes && plan->place[v->id].where == OM_IN_ARENA)
+		bytes = plan->place[v->id].bytes;
 	if (!bytes || (v->is_const && !v->is_overridable))
 		return;
 	const uint32_t space = space_of(w, v, &at);

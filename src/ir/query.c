@@ -193,6 +193,14 @@ om_block_enclosing_op(const om_block *b, const om_block *inner)
 	return NULL;
 }
 
+bool
+om_block_is_reached(const om_prog *p, const om_block *b)
+{
+	while (b && b != p->first)
+		b = b->owner ? b->owner->block : NULL;
+	return b != NULL;
+}
+
 om_op **
 om_block_run_ops(const om_block *b, om_arena *mem, uint32_t *n)
 {

@@ -19,6 +19,9 @@ bool om_block_inside(const om_block *inner, const om_block *outer);
  * outside of it. */
 om_op *om_block_enclosing_op(const om_block *b, const om_block *inner);
 
+/* Does the block take part in runs: is it the graph, or the body of an op that was not removed? */
+bool om_block_is_reached(const om_prog *p, const om_block *b);
+
 /* The parameter of a block with this name; NULL: there is none. */
 om_value *om_block_param(const om_block *b, const char *name);
 

@@ -212,6 +212,12 @@ add_value(struct net *n, const om_value *v)
 	}
 }
 
+static bool
+takes_part(const om_prog *p, const om_value *v)
+{
+	return !is_constant(v) && om_block_is_reached(p, v->block) && (!v->def || v->def->block);
+}
+
 static void
 place_cheapest(struct place *w)
 {
@@ -225,12 +231,14 @@ place_cheapest(struct place *w)
 		n.to_host[k] = n.to_device[k] + 1;
 	}
 	for (const om_block *b = w->p->first; b; b = b->next)
-		for (const om_op *op = b->first; op; op = op->next)
+		for (const om_op *op = b->first; op && om_block_is_reached(w->p, b); op = op->next)
 			add_op(&n, op);
 	for (uint32_t k = 0; k < w->nvalue; k++)
-		if (!is_constant(w->p->values[k]) && (!w->p->values[k]->def || w->p->values[k]->def->block))
+		if (takes_part(w->p, w->p->values[k]))
 			add_value(&n, w->p->values[k]);
 	const bool done = om_net_run(n.net, n.source, n.sink, work);
+	if (!done)
+		om_warn(w->s, "the search for what runs on the device ended at its limit: all ops run on the processor");
 	for (uint32_t k = 0; k < w->nop; k++)
 		w->op[k].is_placed = done && w->op[k].is_able && !om_net_reached(n.net, k);
 }
@@ -362,7 +370,7 @@ static void
 mark_ops(struct place *w)
 {
 	for (om_block *b = w->p->first; b; b = b->next)
-		for (om_op *op = b->first; op; op = op->next) {
+		for (om_op *op = b->first; op && om_block_is_reached(w->p, b); op = op->next) {
 			if (!is_there(w, op))
 				continue;
 			op->device = w->device;
@@ -380,7 +388,7 @@ om_place_devices(om_session *s, om_prog *p, const char *device, bool all, const 
 
 	*out = (om_placed){0};
 	for (const om_block *b = p->first; b; b = b->next)
-		for (const om_op *op = b->first; op; op = op->next)
+		for (const om_op *op = b->first; op && om_block_is_reached(p, b); op = op->next)
 			find_choice(&w, op);
 	if (all)
 		place_all(&w, p->first);

@@ -2,6 +2,7 @@
  * value is in an arena of the memory that it is computed in. */
 #include <config.h>
 
+#include "ir/query.h"
 #include "verify/simulator.h"
 #include "verify/verify_devices.h"
 
@@ -84,6 +85,8 @@ om_status
 om_sim_check_devices(struct sim *c)
 {
 	for (const om_block *b = c->p->first; b; b = b->next) {
+		if (!om_block_is_reached(c->p, b))
+			continue;
 		for (const om_op *op = b->first; op; op = op->next)
 			if (!op->is_folded)
 				OM_TRY(check_op(c, op));

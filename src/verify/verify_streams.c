@@ -95,9 +95,11 @@ use(struct check *c, uint32_t space, struct access a)
 static om_status
 use_value(struct check *c, const om_op *op, const om_value *v, bool writes)
 {
-	const uint64_t bytes = v ? om_value_bytes(v) : 0;
-	uint64_t offset;
+	uint64_t bytes = v ? om_value_bytes(v) : 0, offset;
 
+	/* A value whose size data decide may take all of its place. */
+	if (v && c->plan && !bytes && c->plan->place[v->id].where == OM_IN_ARENA)
+		bytes = c->plan->place[v->id].bytes;
 	if (!v || bytes == 0 || (v->is_const && !v->is_overridable))
 		return OM_OK;
 	const uint32_t space = find_space(c, v, &offset);
