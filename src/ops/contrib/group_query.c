@@ -208,7 +208,7 @@ om_status
 om_group_query_check(const om_op_context *c, const struct om_group_query *g)
 {
 	const int64_t kv[] = {g->batch, g->queries, g->kv * g->size};
-	const int64_t last = *(const int32_t *)c->in[TOTAL].data, keys = g->slides ? last : g->total;
+	const int64_t keys = *(const int32_t *)c->in[TOTAL].data;
 
 	for (uint32_t k = KEY; k <= VALUE; k++)
 		if (om_has_in(c, k) && !has_dims(c, k, 3, kv))
@@ -243,7 +243,7 @@ om_group_query_lengths(const om_op_context *c, const struct om_group_query *g, i
 
 	*length = ((const int32_t *)c->in[LENGTHS].data)[b] + INT64_C(1);
 	*before = g->queries == total ? 0 : *length - g->queries;
-	if (*length < 1 || *before < 0 || *length > *before + g->queries
+	if (*length < 1 || *before < 0 || *length > *before + g->queries || (om_has_in(c, BIAS) && *length > om_in_dim(c, BIAS, 3))
 	    || (!g->slides && (*length > g->total || *before > g->past)))
 		return om_op_fail(c->session, OM_RUN, c->op, "sequence %lld has %lld keys, which does not match its cache",
 			(long long)b, (long long)*length);
