@@ -109,7 +109,8 @@ tie_output(struct any *w, const om_op *op, uint32_t out, uint32_t place)
 		return;
 	for (uint32_t k = 0; k < op->nin; k++) {
 		if (!is_consumed(w, op, op->in[k], place) || w->is_taken[op->in[k]->id]
-		    || !om_op_facts_inplace_value(w->a->facts, op, out, op->in[k]) || reads_twice(w, op, op->in[k]))
+		    || !om_op_facts_inplace_value(w->a->facts, op, out, op->in[k]) || reads_twice(w, op, op->in[k])
+		    || (w->a->facts->is_outside[v->id] && !w->a->facts->is_outside[op->in[k]->id]))
 			continue;
 		om_assignment_back(w->a, v, OM_IO_ALIAS, op->in[k], 0);
 		w->is_taken[op->in[k]->id] = true;

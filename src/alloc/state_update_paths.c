@@ -116,6 +116,7 @@ find_way(struct search *s, const om_io_alias *t, om_update_path *w)
 	s->param = w->param;
 	s->n = 0;
 	if (w->param->is_const || w->result->is_const || !om_value_bytes(w->param)
+	    || (s->a->facts->is_outside[w->result->id] && !s->a->facts->is_outside[w->param->id])
 	    || om_value_bytes(w->param) != om_value_bytes(w->result) || s->is_result[w->param->id]
 	    || s->times[w->result->id] != 1 || !find(s, w->result))
 		return false;
