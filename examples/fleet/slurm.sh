@@ -13,6 +13,7 @@ shift 2
 : "${ONNXMEM:=onnxmem}"
 mkdir -p "$folder" || exit 1
 if [ "${1:-}" != merge ]; then
+	rm -f "$folder/shard-$SLURM_ARRAY_TASK_ID.json"
 	# A model that fails is an outcome like others: the merge judges it.
 	"$ONNXMEM" regress "$suite" --shard "$SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT" --jobs "${SLURM_CPUS_PER_TASK:-1}" \
 		--outcomes "$folder/shard-$SLURM_ARRAY_TASK_ID.json" "$@"

@@ -29,7 +29,7 @@ om_shard_select(om_cli *c, om_suite *suite)
 	if (om_cli_has(c, "update"))
 		return om_fail(c->session, OM_USAGE, "a shard does not update the baseline: give --outcomes FILE, then merge the files "
 			"of all shards with --merge and --update");
-	for (size_t k = at - 1; k < suite->ntrial; k += of)
+	for (size_t k = at - 1; k < suite->ntrial; k = of < suite->ntrial - k ? k + of : suite->ntrial)
 		suite->trial[n++] = suite->trial[k];
 	suite->ntrial = n;
 	return OM_OK;
@@ -110,11 +110,12 @@ check_options(const struct merge *m, const json_t *list)
 }
 
 static size_t
-model_of(const om_suite *suite, const char *name)
+model_of(const struct merge *m, const char *name)
 {
+	const om_suite *suite = m->r->suite;
 	size_t k = 0;
 
-	while (k < suite->ntrial && strcmp(suite->trial[k].name, name) != 0)
+	while (k < suite->ntrial && strcmp(om_clean_text(m->c->mem, suite->trial[k].name), name) != 0)
 		k++;
 	return k;
 }
@@ -122,7 +123,7 @@ model_of(const om_suite *suite, const char *name)
 static om_status
 take_outcome(const struct merge *m, const char *name, const json_t *j)
 {
-	const size_t k = model_of(m->r->suite, name);
+	const size_t k = model_of(m, name);
 	const char *died = json_string_value(json_object_get(j, "died"));
 	const json_t *result = json_object_get(j, "result");
 
