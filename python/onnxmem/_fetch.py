@@ -86,7 +86,7 @@ def _receive(context: Context, t: s.FetchTransfer) -> None:
     """Write what an address has to the file, from its beginning."""
     os.ftruncate(t.fd, 0)
     with _opened(text(t.url), t.seconds) as answer:
-        size, done = int(answer.headers.get("Content-Length") or 0), 0
+        size, done = _length(answer), 0
         while data := _read(answer):
             if done + len(data) > t.most:
                 os.ftruncate(t.fd, 0)
@@ -95,6 +95,16 @@ def _receive(context: Context, t: s.FetchTransfer) -> None:
             t.progress(t.progress_arg, done, size)
             if context.is_stopped:
                 raise _Ended(s.FETCH_FAILED, "interrupted")
+        if done < size:
+            raise _Ended(s.FETCH_RETRY, f"the transfer ended after {done} of {size} bytes")
+
+
+def _length(answer: Any) -> int:
+    """The bytes that the server announces; 0: none."""
+    text = answer.headers.get("Content-Length") or "0"
+    if not text.isdecimal():
+        raise _Ended(s.FETCH_FAILED, f"the server announces {text!r} bytes")
+    return int(text)
 
 
 def _read(answer: Any) -> bytes:

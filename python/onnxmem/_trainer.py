@@ -94,6 +94,7 @@ class Trainer:
             found = self._executors[key] = self._new_executor(shapes if self._is_open else {})
             if len(self._executors) > MOST_EXECUTORS:
                 self._executors.popitem(last=False)
+        self._executors.move_to_end(key)
         self._last = found
         return found
 
