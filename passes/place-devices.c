@@ -39,7 +39,7 @@ run(om_run *r, om_prog *p)
 	om_placed n;
 
 	if (!*device || strcmp(device, "cpu") == 0)
-		return om_fail(r->session, OM_USAGE, "place-devices requires a device, as in place-devices:device=cuda");
+		return om_fail(r->session, OM_USAGE, "place-devices requires a device, as in place-devices:device=opencl");
 	if (!all && strcmp(place, "cost") != 0)
 		return om_fail(r->session, OM_USAGE, "place-devices: place is cost or all, not %s", place);
 	OM_TRY(read_speeds(r, &speed));
@@ -53,7 +53,7 @@ run(om_run *r, om_prog *p)
 }
 
 static const om_pass_option options[] = {
-	{"device", "", "the device: cuda, opencl, sim"},
+	{"device", "", "the device: opencl, sim"},
 	{"place", "cost", "cost: what is faster there, copies included; all: whatever the device can run"},
 	{"host-gflops", "100", "floating-point operations of the processor, in 10^9 a second"},
 	{"device-gflops", "10000", "those of the device"},

@@ -157,7 +157,7 @@ struct om_op {
 	int version;             /* of the opset of its domain that applies here */
 	const char *name;        /* the node's name; may be "" */
 	om_phase phase;          /* of a training step */
-	const char *device;      /* that computes it, as "cuda", and has its outputs; of a copy between memories, the
+	const char *device;      /* that computes it, as "opencl", and has its outputs; of a copy between memories, the
 				    one that it copies to or from.  NULL: the processor */
 	const char *rematerialized_from; /* name of the op that this one recomputes, or of its first
 					    output; NULL: not a recomputation */

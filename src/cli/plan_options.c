@@ -114,7 +114,8 @@ want_device(om_cli *c)
 	const bool runs = strcmp(c->cmd->name, "run") == 0;
 
 	c->device = c->device_options = NULL;
-
+	if (!at && om_cli_has(c, "place"))
+		return om_fail(c->session, OM_USAGE, "option --place requires --device");
 	if (at && c->cmd->target == OM_TARGET_CPU && !runs)
 		return om_fail(c->session, OM_USAGE, "%s has no option --device: it runs on the processor", c->cmd->name);
 	if (at)
