@@ -251,6 +251,13 @@ is_loop_parameter(const om_value *v)
 	return !v->def && !v->is_const && v->block->owner;
 }
 
+/* An input of the graph that is in the arena is there before the run, and never in the memory of a result of the caller. */
+static bool
+is_kept_apart(const om_alias_set *input, const om_alias_set *output)
+{
+	return output && output->is_outside && !input->is_outside && !input->root->def && !input->root->block->owner;
+}
+
 /* Why the output cannot be computed over input `in`, whatever else is in their storages; OM_OVERWRITE_DONE: it can. */
 static om_overwrite
 obstacle(const struct inplace *w, const om_op *op, uint32_t out, uint32_t in)
@@ -273,6 +280,8 @@ obstacle(const struct inplace *w, const om_op *op, uint32_t out, uint32_t in)
 		return OM_OVERWRITE_LIVE;
 	if (is_loop_parameter(to->root))
 		return OM_OVERWRITE_CARRIED;
+	if (is_kept_apart(to, om_alias_sets_find(w->g, op->out[out], NULL)))
+		return OM_OVERWRITE_NO_STORAGE;
 	return w->over[v->id].is_listed ? OM_OVERWRITE_REPEATED : OM_OVERWRITE_DONE;
 }
 

@@ -1,8 +1,6 @@
 /* Values and texts of formulas; see onnxmem/formula.h. */
 #include <config.h>
 
-#include <string.h>
-
 #include <inttypes.h>
 
 #include "alloc/polynomial.h"
@@ -103,10 +101,8 @@ monomial(om_arena *mem, int k, const char *const *symbol)
 	const char *text = "";
 
 	for (int d = 0; d < OM_FORMULA_SYMBOLS; d++, k /= 3)
-		for (int e = 0; e < k % 3; e++) {
-			const bool is_sum = strpbrk(symbol[d], " +-*/") != NULL;
-			text = om_printf(mem, "%s%s%s%s%s", text, *text ? "*" : "", is_sum ? "(" : "", symbol[d], is_sum ? ")" : "");
-		}
+		for (int e = 0; e < k % 3; e++)
+			text = om_printf(mem, "%s%s%s", text, *text ? "*" : "", symbol[d]);
 	return text;
 }
 

@@ -1,12 +1,23 @@
 /* Formulas of the sizes of a plan with ranges: as text, as JSON, and as macros of C. */
 #include <config.h>
 
+#include <string.h>
+
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "onnxmem/formula.h"
 #include "report/json.h"
+
+/* A symbol may be called like an expression: "a + 1". */
+static const char *
+factor(om_arena *mem, const char *symbol)
+{
+	const char *name = om_clean_text(mem, symbol);
+
+	return strpbrk(name, " +-*/") ? om_printf(mem, "(%s)", name) : name;
+}
 
 /* The symbols of the plan's ranges, each as `form` says. */
 static const char **
@@ -15,7 +26,7 @@ symbols(const om_plan *plan, om_arena *mem, const char *form)
 	const char **all = OM_NEWN(mem, const char *, OM_FORMULA_SYMBOLS);
 
 	for (uint32_t d = 0; d < OM_FORMULA_SYMBOLS; d++)
-		all[d] = d < plan->nrange ? om_printf(mem, form, om_clean_text(mem, plan->range[d].symbol)) : "";
+		all[d] = d < plan->nrange ? om_printf(mem, form, factor(mem, plan->range[d].symbol)) : "";
 	return all;
 }
 

@@ -314,6 +314,40 @@ of_long_chains(void)
 	eager_end(&g);
 }
 
+/* What a call reads stays while its other inputs are computed again. */
+static void
+of_inputs_computed_again(void)
+{
+	const uint64_t limits[] = {32768, 40960};
+	const int64_t small[] = {64, 64}, wide[] = {64, 4096}, tall[] = {4096, 64};
+	double *x = calloc(64 * 4096, sizeof *x), got[2] = {0};
+
+	for (int k = 0; k < 64 * 4096; k++)
+		x[k] = 0.001 * (k % 97) - 0.03;
+	for (int t = 0; t < 2; t++) {
+		struct graph g = eager_start(&(om_eager_options)OM_EAGER_OPTIONS(.no_replay = true, .tape_bytes = limits[t]));
+		om_variable *a = doubles(g.e, 2, small, x), *l = doubles(g.e, 2, wide, x), *r = doubles(g.e, 2, tall, x), *d[2];
+		om_variable_watch(a);
+		om_variable_watch(l);
+		om_eager_record(g.e, true);
+		om_variable *p = eager_op(&g, "MatMul", l, r), *n = eager_op(&g, "Neg", a, NULL), *y = eager_op(&g, "Max", n, p);
+		om_variable *aside = eager_op(&g, "Sin", p, NULL), *loss = eager_op(&g, "ReduceSum", y, NULL);
+		om_variable *const all[] = {p, n, y, aside};
+		for (int k = 0; k < 4; k++)
+			om_variable_free(all[k]);
+		om_eager_record(g.e, false);
+		CU_ASSERT_FATAL(is_ok(g.s, om_eager_gradient(g.e, loss, NULL, 2, (om_variable *[]){a, l}, d)));
+		om_variable *sum = eager_op(&g, "ReduceSum", d[0], NULL);
+		got[t] = scalar_of(&g, sum);
+		om_variable *const rest[] = {sum, d[0], d[1], loss, a, l, r};
+		for (int k = 0; k < 7; k++)
+			om_variable_free(rest[k]);
+		eager_end(&g);
+	}
+	CU_ASSERT_EQUAL(got[0], got[1]);
+	free(x);
+}
+
 /* Equal calls on the same variables have their results already; not random ones. */
 static void
 of_remembered_results(void)
@@ -367,6 +401,7 @@ static CU_TestInfo tests[] = {
 	{"dropped results", of_dropped_results},
 	{"long chains", of_long_chains},
 	{"remembered results", of_remembered_results},
+	{"inputs computed again", of_inputs_computed_again},
 	CU_TEST_INFO_NULL,
 };
 

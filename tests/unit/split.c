@@ -107,6 +107,14 @@ check_smallest(bench *b, const om_part_memory *m, uint32_t parts)
 		largest = s.part[k].bytes > largest ? s.part[k].bytes : largest;
 	for (uint32_t n = 1; n <= parts; n++)
 		CU_ASSERT_EQUAL(try_all(m, 0, n, largest - 1), UINT64_MAX);
+	/* There are parts whatever plans of others have shown. */
+	for (uint32_t k = 1; k <= 3; k++) {
+		const om_split_part whole = {0, m->n, k * bytes_of(m, 0, m->n) / 2, 0, 0};
+		om_split again;
+		r.planned = &whole;
+		r.nplanned = 1;
+		CU_ASSERT(is_ok(b->s, om_split_find(b->s, b->p, &r, b->mem, &again)));
+	}
 	CU_ASSERT_EQUAL(try_all(m, 0, parts, largest), s.crossing);
 }
 
