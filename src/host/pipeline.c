@@ -7,10 +7,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "ir/dim_expression.h"
 #include "base/guard.h"
 #include "base/split.h"
 #include "host/host.h"
+#include "ir/dim_expression.h"
 #include "onnxmem/binding.h"
 
 enum { MOST_RANGES = 3 };

@@ -1,11 +1,10 @@
 /* Formulas of the sizes of a plan with ranges: as text, as JSON, and as macros of C. */
 #include <config.h>
 
-#include <string.h>
-
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "onnxmem/formula.h"
 #include "report/json.h"
