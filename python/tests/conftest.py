@@ -3,10 +3,14 @@ from __future__ import annotations
 
 import os
 import pathlib
+import signal
 import subprocess
 from typing import Any
 
 import pytest
+
+# Tests interrupt themselves; a job in the background of a shell ignores that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
