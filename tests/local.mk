@@ -16,12 +16,15 @@ check_LTLIBRARIES = tests/libfixtures.la
 tests_libfixtures_la_SOURCES = %D%/bind.h %D%/fixtures.c %D%/fixtures.h %D%/same.h src/base/half.c
 tests_libfixtures_la_CPPFLAGS = $(AM_CPPFLAGS) -DOM_SRCDIR='"$(abs_top_srcdir)"'
 
+# The longest come first, so that the others run beside them.
+TESTS += tests/fuzz/programs tests/isa.test
+
 # Scripts of this folder, and what they read.
 SCRIPTS_HERE = %D%/action.test %D%/alone.test %D%/claims.test %D%/cli.test %D%/devices.test %D%/docs.test %D%/examples.test %D%/export.test %D%/golden.test %D%/grad.test \
-	%D%/graphs.test %D%/guide.test %D%/ir.test %D%/isa.test %D%/layers.test %D%/plugin.test %D%/python.test %D%/regress.test %D%/seeds.test %D%/suites.test %D%/terminal.test
+	%D%/graphs.test %D%/guide.test %D%/ir.test %D%/layers.test %D%/plugin.test %D%/python.test %D%/regress.test %D%/seeds.test %D%/suites.test %D%/terminal.test
 TESTS += $(SCRIPTS_HERE)
 EXTRA_DIST += %D%/tflite
-EXTRA_DIST += $(SCRIPTS_HERE) %D%/golden.sh %D%/tap.sh %D%/tolerance.awk %D%/cli %D%/graphs.out %D%/guide.py %D%/ir %D%/plugin %D%/terminal.py
+EXTRA_DIST += $(SCRIPTS_HERE) %D%/isa.test %D%/golden.sh %D%/tap.sh %D%/tolerance.awk %D%/cli %D%/graphs.out %D%/guide.py %D%/ir %D%/plugin %D%/terminal.py
 
 include tests/unit/local.mk
 include tests/ops/local.mk

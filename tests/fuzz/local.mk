@@ -2,7 +2,7 @@
 # tests/fuzz/programs uses the library as its users do.
 check_PROGRAMS += tests/fuzz/mutate tests/fuzz/programs tests/fuzz/flows tests/fuzz/flowgrads tests/fuzz/packs tests/fuzz/tables \
 	tests/fuzz/certificates
-TESTS += tests/fuzz/mutate.test tests/fuzz/programs tests/fuzz/flows tests/fuzz/flows.test tests/fuzz/flowgrads \
+TESTS += tests/fuzz/mutate.test tests/fuzz/flows tests/fuzz/flows.test tests/fuzz/flowgrads \
 	tests/fuzz/packs tests/fuzz/tables tests/fuzz/certificates
 TESTS += %D%/regressions.test
 EXTRA_DIST += %D%/mutate.test %D%/flows.py %D%/flows.test %D%/regressions.test
