@@ -90,7 +90,8 @@ add_copy(om_session *session, const om_tile_paths *given, const om_tile_paths *n
 	om_tile_copy *copy = OM_NEWN(known->mem, om_tile_copy, now->ncopy + 1);
 
 	*out = NULL;
-	memcpy(copy, now->copy, now->ncopy * sizeof *copy);
+	if (now->ncopy)
+		memcpy(copy, now->copy, now->ncopy * sizeof *copy);
 	for (size_t k = 0; k < n && !known->is_limited; k++) {
 		om_tile_paths *s = OM_NEW(known->mem, om_tile_paths);
 		copy[now->ncopy] = more[k];
