@@ -8,23 +8,39 @@
 
 #include "onnxmem/plan.h"
 #include "alloc/assign.h"
+#include "alloc/known_sizes.h"
+#include "alloc/op_facts.h"
 #include "pack/search_limits.h"
 
 /* Sufficient to reach the bound on most networks. */
 enum { QUICK_NODES = 2000, WORK_PER_NODE = 50 };
 
-/* Pack `a` as small as possible, stopping at a size of `enough`. */
+/* What the packer finds for the buffers.  A search that was stopped finds less than it would otherwise. */
+static om_status
+find_size(om_session *s, const om_buffers *b, om_known_sizes *known, const om_search_limits *limits, om_arena_size *size)
+{
+	om_pack_result result;
+
+	if (om_known_sizes_find(known, b->buf, b->n, limits, size))
+		return OM_OK;
+	OM_TRY(om_pack_limited(s, b->buf, b->n, limits, &result));
+	*size = (om_arena_size){result.lower_bound, result.height};
+	if (result.is_limited && !om_session_is_stopped(s))
+		om_known_sizes_add(known, b->buf, b->n, limits, size);
+	return OM_OK;
+}
+
+/* Pack `a` as small as possible within the limits. */
 static om_status
 pack(om_session *s, const om_prog *p, const om_assignment *a, const om_search_limits *limits, om_arena_size *size)
 {
 	om_arena *tmp = om_arena_new();
-	om_buffers *b = om_buffers_new(p, a, tmp);
-	om_pack_result result;
-	const om_status st = om_pack_limited(s, b->buf, b->n, limits, &result);
+	om_arena_size found;
+	const om_status st = find_size(s, om_buffers_new(p, a, tmp), a->facts->known_sizes, limits, &found);
 
 	if (st == OM_OK) {
-		size->bound = result.lower_bound > size->bound ? result.lower_bound : size->bound;
-		size->bytes = result.height < size->bytes ? result.height : size->bytes;
+		size->bound = found.bound > size->bound ? found.bound : size->bound;
+		size->bytes = found.bytes < size->bytes ? found.bytes : size->bytes;
 	}
 	om_arena_free(tmp);
 	return st;

@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include "alloc/assign.h"
+#include "alloc/known_sizes.h"
 #include "alloc/op_facts.h"
 #include "onnxmem/kernel.h"
 #include "base/arena_internal.h"
@@ -185,7 +186,8 @@ find_facts(const om_prog *p, const om_plan_request *r, om_arena *mem)
 	struct facts w = {.p = p, .mem = mem, .tmp = om_arena_new(), .f = f};
 	om_op_fact *op = OM_NEWN(mem, om_op_fact, p->nop);
 
-	*f = (om_op_facts){.op = op, .nop = p->nop, .nvalue = p->nvalue, .request = om_plan_request_copy(r, mem)};
+	*f = (om_op_facts){.op = op, .nop = p->nop, .nvalue = p->nvalue, .request = om_plan_request_copy(r, mem),
+		.known_sizes = om_known_sizes_new(mem)};
 	for (const om_block *b = p->first; b; b = b->next)
 		for (const om_op *at = b->first; at; at = at->next)
 			find_op(&w, at, &op[at->id]);

@@ -32,6 +32,7 @@ typedef struct om_op_facts {
 				    owned by the caller, or takes part in no run */
 	bool *is_unplanned;      /* by value id: see om_value_unplanned() */
 	const uint64_t *most;    /* by value id: bytes that a value of unknown shape takes at most; 0: no bound */
+	struct om_known_sizes *known_sizes; /* of assignments that were compared */
 } om_op_facts;
 
 /* The facts of the current program for a request, computed on first use and owned by the program.  Building and

@@ -12,6 +12,7 @@
 #include "unit.h"
 #include "alloc/assign.h"
 #include "alloc/buffers.h"
+#include "alloc/known_sizes.h"
 #include "ir/edit.h"
 #include "ir/schedule.h"
 #include "ir/steps.h"
@@ -347,6 +348,73 @@ comparing_is_what_packing_says(void)
 	}
 }
 
+/* ---- Known sizes. ---- */
+
+/* A problem of two buffers, of which the first has `bytes` and is live for `steps`. */
+static bool
+is_known(const om_known_sizes *known, uint64_t bytes, uint32_t steps, uint64_t target, uint64_t expected)
+{
+	const om_interval live[2] = {{0, steps, 0, 0}, {1, 9, 0, 0}};
+	const om_buffer buf[2] = {{.bytes = bytes, .live = &live[0], .nlive = 1}, {.bytes = 64, .live = &live[1], .nlive = 1}};
+	om_arena_size size;
+
+	return om_known_sizes_find(known, buf, 2, &(om_search_limits){.nodes = 10, .target = target}, &size)
+		&& size.bytes == expected;
+}
+
+static void
+learn(om_known_sizes *known, uint64_t bytes, uint32_t steps, uint64_t target, uint64_t found)
+{
+	const om_interval live[2] = {{0, steps, 0, 0}, {1, 9, 0, 0}};
+	const om_buffer buf[2] = {{.bytes = bytes, .live = &live[0], .nlive = 1}, {.bytes = 64, .live = &live[1], .nlive = 1}};
+
+	om_known_sizes_add(known, buf, 2, &(om_search_limits){.nodes = 10, .target = target}, &(om_arena_size){0, found});
+}
+
+static void
+sizes_are_known_for_the_same_problem(void)
+{
+	om_arena *mem = om_arena_new();
+	om_known_sizes *known = om_known_sizes_new(mem);
+
+	CU_ASSERT(!is_known(known, 64, 3, 0, 128));
+	learn(known, 64, 3, 0, 128);
+	learn(known, 64, 4, 0, 192);
+	CU_ASSERT(is_known(known, 64, 3, 0, 128) && is_known(known, 64, 4, 0, 192));
+	CU_ASSERT(!is_known(known, 65, 3, 0, 128) && !is_known(known, 64, 3, 1, 128) && !is_known(known, 64, 5, 0, 128));
+	for (uint32_t k = 0; k < 63; k++)
+		learn(known, 1000 + k, 3, 0, k);
+	CU_ASSERT(!is_known(known, 64, 3, 0, 128) && is_known(known, 64, 4, 0, 192));
+	CU_ASSERT(is_known(known, 1000, 3, 0, 0) && is_known(known, 1062, 3, 0, 62));
+	om_arena_free(mem);
+}
+
+/* Two comparisons of the same assignments: the second one finds what the first one packed. */
+static void
+sizes_are_packed_once(void)
+{
+	char *text = random_text(3);
+	const om_assignment *none, *with;
+	om_arena_size x, y;
+	bench b;
+	bool yes;
+
+	unit_start(&b, text, "shapes,fold");
+	const om_schedule *s = om_schedule_new(b.p, b.mem);
+	none = om_assign_lifetimes(b.p, s, om_plan_request_copy(&(om_plan_request)OM_PLAN_REQUEST(), b.mem), om_prog_op_facts(b.p, &plain), b.mem);
+	CU_ASSERT_EQUAL_FATAL(om_assign_inplace(b.s, b.p, none, OM_SUBBUFFERS_NO, false, b.mem, &with), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_assignment_size(b.s, b.p, none, &x), OM_OK);
+	const om_arena_size false_one = {1, 2};
+	const om_buffers *buffers = om_buffers_new(b.p, with, b.mem);
+	om_known_sizes_add(with->facts->known_sizes, buffers->buf, buffers->n, &(om_search_limits){.nodes = 2000, .work = 100000}, &false_one);
+	CU_ASSERT_EQUAL_FATAL(om_assignment_size(b.s, b.p, with, &y), OM_OK);
+	CU_ASSERT_EQUAL(y.bytes, 2);
+	CU_ASSERT_EQUAL_FATAL(om_assignment_is_smaller(b.s, b.p, with, &y, none, &x, &yes), OM_OK);
+	CU_ASSERT(yes);
+	bench_close(&b);
+	free(text);
+}
+
 /* ---- Rematerialization. ---- */
 
 static uint64_t
@@ -405,6 +473,8 @@ static CU_TestInfo tests[] = {
 	{"another request", another_request},
 	{"wrong requests are refused", wrong_requests_are_refused},
 	{"20 random graphs: comparing says what packing says", comparing_is_what_packing_says},
+	{"sizes are known for the same problem", sizes_are_known_for_the_same_problem},
+	{"what is known is not packed again", sizes_are_packed_once},
 	{"60 random graphs: rematerialization helps, or changes nothing", rematerialization_helps_or_changes_nothing},
 	CU_TEST_INFO_NULL,
 };
