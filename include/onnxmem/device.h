@@ -26,7 +26,7 @@ extern "C" {
 #endif
 
 /* Of these structs; a module of another number is refused. */
-#define OM_DEVICE_ABI 1
+#define OM_DEVICE_ABI 2
 
 /* An open device; a stream of its commands; a point in a stream. */
 typedef struct om_device om_device;
@@ -194,6 +194,10 @@ typedef struct om_device_ops {
 	om_device_status (*replay)(om_stream *s, om_device_graph *g);
 	/* NULL is fine. */
 	void (*graph_free)(om_device_graph *g);
+
+	/* Optional: keep what build() compiles in files of this folder, which is made if its parent exists, and take it from
+	 * there.  To be called after open().  A folder that cannot be used is no error. */
+	void (*keep)(om_device *d, const char *folder);
 } om_device_ops;
 
 /* The one symbol of a module; the result is static. */

@@ -35,7 +35,7 @@ typedef struct om_exec_options {
 	const char *cache; /* a folder of files with weights as kernels read them: if there is one of these weights,
 	                      it is mapped, and shared with other processes; else they are made, and one is written.
 	                      Files that are damaged or outdated are replaced, and a folder that cannot be
-	                      written is no error.  NULL: none.  Must outlive the call that builds the executor */
+	                      written is no error.  Devices keep compiled kernels there, too.  NULL: none.  Must outlive the call that builds the executor */
 	const struct om_device_ops *device;  /* the device of a program that has ops on one (onnxmem/device.h); NULL: it is
 	                      loaded from the module of its name */
 	const char *device_options; /* for it, as "seed=3"; NULL: none.  Must outlive the call that builds the executor */

@@ -105,6 +105,8 @@ om_exec_device_open(om_exec *e)
 	if (!d->ops)
 		OM_TRY(load(e->session, name, &d->ops));
 	OM_TRY(open_device(e->session, name, d->ops, e->options.device_options, &d->device));
+	if (d->ops->keep && e->options.cache)
+		d->ops->keep(d->device, e->options.cache);
 	d->ops->info(d->device, &d->info);
 	d->arena = OM_NEWN(e->mem, om_mem, e->plan ? e->plan->narena : 0);
 	d->own = OM_NEWN(e->mem, om_mem, e->prog->nvalue);

@@ -78,3 +78,10 @@ onnxmem_opencl_la_CFLAGS = $(AM_CFLAGS) $(OPENCL_CFLAGS)
 onnxmem_opencl_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -no-undefined
 onnxmem_opencl_la_LIBADD = libgpu_dialects.la $(OPENCL_LIBS)
 endif
+
+# The device of CUDA: the driver and the compiler of kernels are loaded when a device is opened, so that this needs neither.
+pkglib_LTLIBRARIES += onnxmem-cuda.la
+onnxmem_cuda_la_SOURCES = %D%/cuda/cuda.c %D%/cuda/cuda.h %D%/cuda/cuda_build.c %D%/cuda/cuda_cache.c %D%/cuda/cuda_commands.c \
+	%D%/cuda/cuda_load.c %D%/cuda/driver.h src/base/fast_hash.c
+onnxmem_cuda_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -no-undefined
+onnxmem_cuda_la_LIBADD = libgpu_dialects.la
