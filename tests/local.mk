@@ -26,6 +26,7 @@ TESTS += $(SCRIPTS_HERE)
 EXTRA_DIST += %D%/tflite
 EXTRA_DIST += $(SCRIPTS_HERE) %D%/isa.test %D%/golden.sh %D%/tap.sh %D%/tolerance.awk %D%/cli %D%/graphs.out %D%/guide.py %D%/ir %D%/plugin %D%/terminal.py
 
+include tests/cuda/local.mk
 include tests/unit/local.mk
 include tests/ops/local.mk
 include tests/fuzz/local.mk
