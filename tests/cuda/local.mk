@@ -5,3 +5,6 @@ check_LTLIBRARIES += tests/cuda/mock.la
 tests_cuda_mock_la_SOURCES = %D%/mock.c %D%/mock.h %D%/mock_driver.c %D%/mock_nvrtc.c src/base/half.c
 tests_cuda_mock_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 tests_cuda_mock_la_LIBADD = libsim.la -lm
+check_PROGRAMS += tests/cuda/vtable
+tests_cuda_vtable_SOURCES = %D%/vtable.c
+tests_cuda_vtable_LDADD = $(LDADD)
