@@ -231,11 +231,13 @@ foreign(struct bench *b)
 static void
 refusals(struct bench *b)
 {
-	om_mem old;
+	om_mem old, next;
 
 	must(b, b->o->alloc(b->d, OM_MEM_ARENA, BYTES, &old));
 	b->o->free(b->d, old);
+	must(b, b->o->alloc(b->d, OM_MEM_ARENA, BYTES, &next));
 	point(b, is_refused(b, b->o->upload(b->s, old, 0, b->in, 4, 5), "command 5 uses memory 1, which does not exist any more"), "memory that was freed");
+	b->o->free(b->d, next);
 	point(b, is_refused(b, b->o->fill(b->s, b->m, SUM, BYTES + 1, 0, 6), "command 6 uses bytes"), "bytes past the end");
 	point(b, is_refused(b, b->o->copy(b->s, b->m, 4, b->m, 0, BYTES, 6), "overlaps"), "a copy onto itself");
 	point(b, is_refused(b, move(b, b->s, FIRST, 4 * BYTES - 4, 0), "command 7 uses bytes"), "arguments past the end");
