@@ -1,4 +1,4 @@
-# Measuring: `make bench-run` (the executor beside others), `make bench-loop`, `make bench-pack`, `make bench-page`, `make bench-scale`, `make bench-plan`, `make bench-plan-scale`;
+# Measuring: `make bench-gpu` (all that a GPU is needed for), `make bench-run` (the executor beside others), `make bench-loop`, `make bench-pack`, `make bench-page`, `make bench-scale`, `make bench-plan`, `make bench-plan-scale`;
 # `make bench/schedule && bench/schedule FILE...`.
 EXTRA_PROGRAMS += bench/eager bench/schedule bench/loop bench/steps bench/pack bench/plan_scale bench/scale bench/small_ops bench/attention_rnn bench/elementwise_rows bench/spent bench/peak bench/conv_layers bench/depthwise_layers
 check_PROGRAMS += bench/plan bench/nets
@@ -9,7 +9,7 @@ bench_plan_scale_CFLAGS = $(AM_CFLAGS) $(PROTOBUF_C_CFLAGS)
 bench_peak_CFLAGS = $(AM_CFLAGS) -ffp-contract=fast -pthread
 bench_peak_LDFLAGS = -pthread
 bench_scale_LDADD = libonnxmem-pack.la
-EXTRA_DIST += %D%/api.sh %D%/compare.py %D%/decode.py %D%/extra.py %D%/fused.py %D%/classes.py %D%/graphs %D%/known.csv %D%/large.py %D%/loops.py %D%/models.py %D%/page.py %D%/peers.py %D%/planners.py %D%/python_packers.py %D%/run.py %D%/tables.py %D%/tile.py %D%/tile_large.py %D%/steps.py %D%/torchstep.py %D%/totals.py
+EXTRA_DIST += %D%/api.sh %D%/compare.py %D%/decode.py %D%/extra.py %D%/fused.py %D%/gpu.sh %D%/gpu_peers.py %D%/classes.py %D%/graphs %D%/known.csv %D%/large.py %D%/loops.py %D%/models.py %D%/page.py %D%/peers.py %D%/planners.py %D%/python_packers.py %D%/run.py %D%/tables.py %D%/tile.py %D%/tile_large.py %D%/steps.py %D%/torchstep.py %D%/totals.py
 
 .PHONY: bench-attention-rnn bench-decodebench-eager bench-loop bench-pack bench-page bench-plan bench-plan-scale bench-run bench-scale bench-elementwise bench-small-ops bench-totals bench-train-step
 bench-attention-rnn: bench/attention_rnn$(EXEEXT)
@@ -19,6 +19,10 @@ bench-decode: all
 	past='$(PAST)'; threads='$(THREADS)'; rounds='$(ROUNDS)'; seconds='$(SECONDS)'; \
 	$(PYTHON) $(srcdir)/bench/decode.py --onnxmem '$(abs_top_builddir)/onnxmem$(EXEEXT)' --past "$${past:-1024,4096}" \
 		--threads "$${threads:-1}" --rounds "$${rounds:-5}" --seconds "$${seconds:-1}"
+# On a machine with a GPU: tables and logs in the folder OUT, in ten minutes; see the script.
+.PHONY: bench-gpu
+bench-gpu: all tests/ops/device_rows$(EXEEXT) tests/cuda/vtable$(EXEEXT)
+	out='$(OUT)'; abs_builddir='$(abs_builddir)' PYTHON='$(PYTHON)' $(SHELL) $(srcdir)/bench/gpu.sh "$${out:-bench-gpu}"
 bench-elementwise: bench/elementwise_rows$(EXEEXT)
 	bench/elementwise_rows$(EXEEXT)
 bench-loop: all bench/loop$(EXEEXT)

@@ -104,8 +104,11 @@ illegal(const char *command, cu_address at, uint64_t bytes)
 static cu_result
 mock_cuInit(unsigned flags)
 {
-	const cu_result r = mock_call("cuInit");
+	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+	cu_result r = mock_call("cuInit");
 
+	if (!r && visible && !*visible)
+		r = CU_NO_DEVICE;
 	driver.is_started = r == 0 && flags == 0;
 	return r;
 }
