@@ -2,8 +2,8 @@
  *
  * A plan with ranges (om_plan.range) serves all sizes in them.  The place of each value in it follows from sizes and
  * from what lies above what, so that the arena is the longest of some sums of sizes.  Where one of these sums is the longest for all
- * sizes of a range, or of a part of it, it is the formula of the arena there.  om_host_find_formulas() (onnxmem/pass.h)
- * finds them.
+ * sizes of a range, or of a part of it, it is the formula of the arena there.  Strides divide sizes and round: such a size is
+ * a polynomial of quotients of the symbols.  om_host_find_formulas() (onnxmem/pass.h) finds them.
  */
 #ifndef OM_FORMULA_H
 #define OM_FORMULA_H
@@ -17,23 +17,33 @@ extern "C" {
 /* Most symbols of formulas, and most terms of a polynomial: the degree in each symbol is at most 2. */
 enum { OM_FORMULA_SYMBOLS = 3, OM_FORMULA_TERMS = 27 };
 
-/* A polynomial of the symbols of om_plan.range: factor[a + 3 * b + 9 * c] is that of n0^a * n1^b * n2^c. */
+/* A polynomial of the symbols of om_plan.range: factor[a + 3 * b + 9 * c] is that of n0^a * n1^b * n2^c.  In place of the number of
+ * symbol `d` it may have a quotient of it, floor((n + add[d]) / by[d]), which is not negative in the range. */
 typedef struct om_polynomial {
 	int64_t factor[OM_FORMULA_TERMS]; /* integers */
+	int64_t add[OM_FORMULA_SYMBOLS]; /* by symbol */
+	int64_t by[OM_FORMULA_SYMBOLS]; /* by symbol; 0: the number itself */
 } om_polynomial;
 
 /* `count` times a polynomial that is rounded up to a multiple of an alignment. */
 typedef struct om_rounded {
 	uint32_t count;          /* at least 1 */
-	om_polynomial of;        /* its values are not multiples of the alignment */
+	uint64_t align;          /* at least 1 */
+	om_polynomial of;        /* it has quotients, or values that are no multiples of the alignment */
 } om_rounded;
+
+/* What functions are called in texts. */
+typedef struct om_formula_words {
+	const char *round;       /* "round(SIZE, ALIGN)": rounded up to a multiple */
+	const char *largest;     /* "largest(A, B, ...)" */
+	const char *floor;       /* "floor((N + 1)/2)"; "": without a name, as in C */
+} om_formula_words;
 
 /* Bytes: the sum of a polynomial and of sizes that are rounded up or, with `other`, the largest of several sums. */
 typedef struct om_formula {
-	om_polynomial sum;       /* of what is a multiple of the alignment for all sizes */
+	om_polynomial sum;       /* of what is a multiple of the alignment for all sizes, without quotients */
 	const om_rounded *rounded; /* the others */
 	uint32_t nrounded;       /* how many */
-	uint64_t align;          /* that they are rounded up to */
 	const struct om_formula *other; /* another sum: the value is that of the larger one; NULL: this is the last */
 } om_formula;
 
@@ -61,7 +71,7 @@ typedef struct om_formulas {
 	const om_formula_piece *piece; /* they cover the ranges, and do not overlap */
 	uint32_t npiece;         /* how many; 0 if there are none */
 	const om_polynomial *const *bytes; /* by value id: size of its elements; NULL: not in an arena */
-	const om_polynomial *outside; /* bytes of weights, and of inputs and outputs of the caller; NULL: not known */
+	const om_formula *outside; /* bytes of weights, and of inputs and outputs of the caller; NULL: not known */
 	uint64_t checked;        /* sizes of the ranges for which sizes of values were compared with their polynomials */
 } om_formulas;
 
@@ -79,14 +89,15 @@ OM_API bool om_plan_arena_at(const om_plan *plan, uint32_t arena, const int64_t 
 OM_API bool om_plan_offset_at(const om_prog *p, const om_plan *plan, const char *name, const int64_t *n, uint32_t *arena,
 	uint64_t *offset);
 
-/* A formula as text, "40960*N + 12288", with `symbol` by index; a size that is rounded up is "ROUND(SIZE, ALIGN)" with the
- * name `round`, the largest of several sums "LARGEST(A, B, ...)" with
- * the name `largest`. */
-OM_API const char *om_formula_text(om_arena *mem, const om_formula *f, const char *const *symbol, const char *round,
-	const char *largest);
+/* A formula as text, "40960*N + 12288", with `symbol` by index.  `words` may be NULL: "up", "max" and "floor". */
+OM_API const char *om_formula_text(om_arena *mem, const om_formula *f, const char *const *symbol, const om_formula_words *words);
 
 /* A polynomial as text, in the same way. */
-OM_API const char *om_polynomial_text(om_arena *mem, const om_polynomial *f, const char *const *symbol);
+OM_API const char *om_polynomial_text(om_arena *mem, const om_polynomial *f, const char *const *symbol,
+	const om_formula_words *words);
+
+/* A symbol in formulas: in parentheses if it is called like an expression, "a + 1". */
+OM_API const char *om_symbol_text(om_arena *mem, const char *symbol);
 
 #ifdef __cplusplus
 }

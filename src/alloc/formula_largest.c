@@ -2,14 +2,19 @@
  *
  * Each storage has the paths to it that may be the longest somewhere.  A path is left out if another one is as long at every
  * probe: at every control point, which means in the whole box, or at every combination of numbers.  A size that is rounded up
- * counts at control points as its polynomial, and adds at most a constant to it: of two paths one is as long as the other
- * if it is so with what the other one may have more. */
+ * counts at control points as the least that it may be; of two paths one is as long as the other if it is so with what the
+ * other one may have more. */
 #include <config.h>
 
 #include "alloc/formula_search.h"
 #include "alloc/polynomial.h"
 
-enum { MOST_PATHS = 12, MOST_SUMS = 8, MOST_ROUNDED = 64 };
+enum {
+	MOST_PATHS = 48,
+	MOST_SUMS = 32,
+	MOST_ROUNDED = 64,
+	MOST_COMPARED = 1 << 28, /* lengths */
+};
 
 /* A path, without the storage that it leads to. */
 struct path {
@@ -28,11 +33,24 @@ struct paths {
 struct largest {
 	struct formula_search *w;
 	uint32_t *kind;          /* by box of the order: kind of rounded size; OM_NO_VALUE: it is not rounded */
-	int64_t slack[MOST_ROUNDED]; /* 8 times the most that rounding adds, as at control points */
+	int64_t *slack[MOST_ROUNDED]; /* by probe: what it may have more than the least */
 	const om_polynomial *of[MOST_ROUNDED];
 	uint32_t nkind;
 	struct paths *to;        /* by storage */
+	uint64_t compared;       /* lengths of paths, so far */
 };
+
+/* Boxes of one kind may be in arenas with different alignments. */
+static void
+add_slack(struct largest *l, uint32_t kind, uint32_t box)
+{
+	const struct formula_search *w = l->w;
+
+	for (size_t i = 0; i < w->nprobe; i++) {
+		const int64_t is = w->most[box * w->nprobe + i] - w->edge[box * w->nprobe + i];
+		l->slack[kind][i] = is > l->slack[kind][i] ? is : l->slack[kind][i];
+	}
+}
 
 /* False: there are too many. */
 static bool
@@ -50,9 +68,10 @@ find_kinds(struct largest *l)
 			i++;
 		if (i == MOST_ROUNDED)
 			return false;
+		if (i == l->nkind)
+			l->slack[l->nkind++] = OM_NEWN(w->tmp, int64_t, w->nprobe);
 		l->of[i] = &w->size[k];
-		l->slack[i] = 8 * om_formula_slack(w, k);
-		l->nkind += i == l->nkind;
+		add_slack(l, i, k);
 		l->kind[k] = i;
 	}
 	return true;
@@ -60,23 +79,32 @@ find_kinds(struct largest *l)
 
 /* ---- Paths. ---- */
 
-/* Is `a` at least as long as `b` for all numbers? */
-static bool
-dominates(const struct largest *l, const struct path *a, const struct path *b)
+/* What `b` may be longer than its length at probe `i`, where it has more of a rounded size than `a`. */
+static int64_t
+slack_at(const struct largest *l, const struct path *a, const struct path *b, size_t i)
 {
 	int64_t more = 0;
 
 	for (uint32_t k = 0; k < l->nkind; k++)
-		more += b->rounded[k] > a->rounded[k] ? (int64_t)(b->rounded[k] - a->rounded[k]) * l->slack[k] : 0;
-	for (size_t i = 0; i < l->w->nprobe; i++)
-		if (a->length[i] - more < b->length[i])
+		more += b->rounded[k] > a->rounded[k] ? (int64_t)(b->rounded[k] - a->rounded[k]) * l->slack[k][i] : 0;
+	return more;
+}
+
+/* Is `a` at least as long as `b` for all numbers? */
+static bool
+dominates(struct largest *l, const struct path *a, const struct path *b)
+{
+	for (size_t i = 0; i < l->w->nprobe; i++) {
+		l->compared++;
+		if (a->length[i] - slack_at(l, a, b, i) < b->length[i])
 			return false;
+	}
 	return true;
 }
 
 /* Add a path unless another one dominates it.  False: there are too many. */
 static bool
-add_path(const struct largest *l, struct paths *all, const struct path *p, uint32_t most)
+add_path(struct largest *l, struct paths *all, const struct path *p, uint32_t most)
 {
 	uint32_t left = 0;
 
@@ -88,7 +116,7 @@ add_path(const struct largest *l, struct paths *all, const struct path *p, uint3
 			all->path[left++] = all->path[k];
 	all->path[left++] = p;
 	all->n = left;
-	return left <= most;
+	return left <= most && l->compared < MOST_COMPARED;
 }
 
 static const struct path *
@@ -120,7 +148,7 @@ extend(const struct largest *l, const struct path *before, uint32_t box)
 
 /* Add to `all` the paths to the end of a box. */
 static bool
-add_ends(const struct largest *l, struct paths *all, uint32_t box, uint32_t most)
+add_ends(struct largest *l, struct paths *all, uint32_t box, uint32_t most)
 {
 	const struct paths *from = &l->to[l->w->o->box[box].storage];
 
@@ -154,11 +182,11 @@ find_paths(struct largest *l)
 /* ---- Formulas. ---- */
 
 static bool
-write_sum(const struct largest *l, const struct path *p, uint64_t align, om_formula *f)
+write_sum(const struct largest *l, const struct path *p, om_formula *f)
 {
 	om_rounded *list = OM_NEWN(l->w->plan->mem, om_rounded, p->nbox);
 
-	*f = (om_formula){.rounded = list, .align = align};
+	*f = (om_formula){.rounded = list};
 	for (; p->box != OM_NO_VALUE; p = p->before)
 		if (!om_formula_add(l->w, f, list, p->box))
 			return false;
@@ -167,21 +195,21 @@ write_sum(const struct largest *l, const struct path *p, uint64_t align, om_form
 
 /* The largest of all paths, into `out`, which is the first of them. */
 static bool
-write_formula(const struct largest *l, const struct paths *all, uint64_t align, om_formula *out)
+write_formula(const struct largest *l, const struct paths *all, om_formula *out)
 {
 	om_formula *sum = OM_NEWN(l->w->plan->mem, om_formula, all->n + 1);
 
 	for (uint32_t k = 0; k < all->n; k++) {
-		if (!write_sum(l, all->path[k], align, &sum[k]))
+		if (!write_sum(l, all->path[k], &sum[k]))
 			return false;
 		sum[k].other = k + 1 < all->n ? &sum[k + 1] : NULL;
 	}
-	*out = all->n ? sum[0] : (om_formula){.align = align};
+	*out = sum[0];
 	return true;
 }
 
 static bool
-write_arenas(const struct largest *l, om_formula *arena)
+write_arenas(struct largest *l, om_formula *arena)
 {
 	const struct formula_search *w = l->w;
 
@@ -190,7 +218,7 @@ write_arenas(const struct largest *l, om_formula *arena)
 		for (uint32_t k = 0; k < w->o->nbox; k++)
 			if (w->o->arena[w->o->box[k].storage] == a && !add_ends(l, &all, k, MOST_PATHS))
 				return false;
-		if (all.n > MOST_SUMS || !write_formula(l, &all, w->plan->arena[a].align, &arena[a]))
+		if (all.n > MOST_SUMS || !write_formula(l, &all, &arena[a]))
 			return false;
 	}
 	return true;
@@ -204,7 +232,7 @@ write_offsets(const struct largest *l, om_formula_piece *piece)
 	om_formula *of = OM_NEWN(w->plan->mem, om_formula, w->o->nstorage);
 
 	for (uint32_t k = 0; k < w->o->nstorage; k++)
-		if (l->to[k].n <= MOST_SUMS && !write_formula(l, &l->to[k], w->plan->arena[w->o->arena[k]].align, &of[k]))
+		if (l->to[k].n <= MOST_SUMS && !write_formula(l, &l->to[k], &of[k]))
 			return false;
 	for (uint32_t k = 0; k < w->plan->nplace; k++) {
 		const uint32_t storage = w->o->storage_of_value[k];

@@ -18,12 +18,13 @@ struct formula_search {
 	om_arena *mem;           /* for the time of the call */
 	om_arena *tmp;           /* for the current box of numbers */
 	om_polynomial *size;     /* by box of the order: its bytes */
-	bool *is_rounded;        /* by box of the order: they are rounded up */
+	bool *is_rounded;        /* by box of the order: they are rounded up, or have quotients */
 	enum rounding sizes;
 	bool by_points;          /* compare paths at all sizes; false: at control points */
 	/* in the current box of numbers */
 	size_t nprobe;
-	int64_t *edge;           /* [nbox][nprobe]: lengths */
+	int64_t *edge;           /* [nbox][nprobe]: lengths; at control points of rounded sizes, the least ones */
+	int64_t *most;           /* [nbox][nprobe]: at control points, the largest ones */
 	int64_t *longest;        /* [nstorage][nprobe] */
 	int64_t *path;           /* [nstorage][nprobe]: of the path that is tried */
 	uint32_t *from;          /* by storage: the box before it on that path; OM_NO_VALUE: none */
@@ -35,10 +36,7 @@ struct formula_search {
 /* The alignment of the arena of box `box` of the order. */
 uint64_t om_formula_align(const struct formula_search *w, uint32_t box);
 
-/* The most that rounding adds to the size of box `box`: to the next multiple of what divides all its factors. */
-int64_t om_formula_slack(const struct formula_search *w, uint32_t box);
-
-/* Find `edge`, with `nprobe`, for a box of numbers, in memory of w->tmp.  False: numbers are too large. */
+/* Find `edge` and `most`, with `nprobe`, for a box of numbers, in memory of w->tmp.  False: numbers are too large. */
 bool om_formula_lengths(struct formula_search *w, const struct number_box *b);
 
 /* Add to `f` the size of box `box`: to its sum, or to `list`, which has room for it.  False: numbers are too large. */

@@ -17,9 +17,9 @@ sum_value(const om_formula *f, const int64_t *n)
 
 	for (uint32_t k = 0; k < f->nrounded; k++) {
 		int64_t part;
-		if (!om_polynomial_value(&f->rounded[k].of, n, &bytes) || bytes > INT64_MAX - f->align)
+		if (!om_polynomial_value(&f->rounded[k].of, n, &bytes) || bytes > INT64_MAX - f->rounded[k].align)
 			return UINT64_MAX;
-		bytes = om_size_rounded_up(bytes, f->align);
+		bytes = om_size_rounded_up(bytes, f->rounded[k].align);
 		if (__builtin_mul_overflow((int64_t)bytes, (int64_t)f->rounded[k].count, &part)
 		    || __builtin_add_overflow(sum.factor[0], part, &sum.factor[0]))
 			return UINT64_MAX;
@@ -94,26 +94,50 @@ om_plan_offset_at(const om_prog *p, const om_plan *plan, const char *name, const
 
 /* ---- Text. ---- */
 
+const char *
+om_symbol_text(om_arena *mem, const char *symbol)
+{
+	return strpbrk(symbol, " +-*/") ? om_printf(mem, "(%s)", symbol) : om_strdup(mem, symbol);
+}
+
+/* "N", or "floor((N + 1)/2)". */
+static const char *
+variable(om_arena *mem, const om_polynomial *f, int d, const char *symbol, const om_formula_words *words)
+{
+	const int64_t add = f->add[d];
+	const char *sum = symbol;
+
+	if (f->by[d] == 0)
+		return symbol;
+	if (add)
+		sum = om_printf(mem, "(%s %c %" PRId64 ")", symbol, add < 0 ? '-' : '+', add < 0 ? -add : add);
+	return om_printf(mem, "%s(%s/%" PRId64 ")", words->floor, sum, f->by[d]);
+}
+
 /* "N*S*S" of term `k`; "" for the constant. */
 static const char *
-monomial(om_arena *mem, int k, const char *const *symbol)
+monomial(om_arena *mem, const om_polynomial *f, int k, const char *const *symbol, const om_formula_words *words)
 {
 	const char *text = "";
 
 	for (int d = 0; d < OM_FORMULA_SYMBOLS; d++, k /= 3)
 		for (int e = 0; e < k % 3; e++)
-			text = om_printf(mem, "%s%s%s", text, *text ? "*" : "", symbol[d]);
+			text = om_printf(mem, "%s%s%s", text, *text ? "*" : "", variable(mem, f, d, symbol[d], words));
 	return text;
 }
 
+static const om_formula_words default_words = {"up", "max", "floor"};
+
 const char *
-om_polynomial_text(om_arena *mem, const om_polynomial *f, const char *const *symbol)
+om_polynomial_text(om_arena *mem, const om_polynomial *f, const char *const *symbol, const om_formula_words *words)
 {
 	const char *text = "";
 
+	words = words ? words : &default_words;
+
 	for (int k = OM_FORMULA_TERMS - 1; k >= 0; k--) {
 		const int64_t n = f->factor[k];
-		const char *of = monomial(mem, k, symbol);
+		const char *of = monomial(mem, f, k, symbol, words);
 		const char *sign = *text ? n < 0 ? " - " : " + " : n < 0 ? "-" : "";
 		const int64_t size = n < 0 ? -n : n;
 		if (n == 0)
@@ -135,30 +159,40 @@ is_zero(const om_polynomial *f)
 	return true;
 }
 
+/* `count` times a polynomial: multiplied, if it needs no rounding. */
 static const char *
-sum_text(om_arena *mem, const om_formula *f, const char *const *symbol, const char *round)
+rounded_text(om_arena *mem, const om_rounded *r, const char *const *symbol, const om_formula_words *words)
+{
+	om_polynomial times = r->of;
+
+	memset(times.factor, 0, sizeof times.factor);
+	if (om_polynomial_divisor(&r->of, r->align) == r->align && om_polynomial_add(&times, &r->of, r->count))
+		return om_polynomial_text(mem, &times, symbol, words);
+	const char *count = r->count > 1 ? om_printf(mem, "%" PRIu32 "*", r->count) : "";
+	return om_printf(mem, "%s%s(%s, %" PRIu64 ")", count, words->round, om_polynomial_text(mem, &r->of, symbol, words), r->align);
+}
+
+static const char *
+sum_text(om_arena *mem, const om_formula *f, const char *const *symbol, const om_formula_words *words)
 {
 	const char *text = "";
 
-	for (uint32_t k = 0; k < f->nrounded; k++) {
-		const om_rounded *r = &f->rounded[k];
-		const char *times = r->count > 1 ? om_printf(mem, "%" PRIu32 "*", r->count) : "";
-		text = om_printf(mem, "%s%s%s%s(%s, %" PRIu64 ")", text, *text ? " + " : "", times, round,
-			om_polynomial_text(mem, &r->of, symbol), f->align);
-	}
+	for (uint32_t k = 0; k < f->nrounded; k++)
+		text = om_printf(mem, "%s%s%s", text, *text ? " + " : "", rounded_text(mem, &f->rounded[k], symbol, words));
 	if (f->nrounded && is_zero(&f->sum))
 		return text;
-	return om_printf(mem, "%s%s%s", om_polynomial_text(mem, &f->sum, symbol), *text ? " + " : "", text);
+	return om_printf(mem, "%s%s%s", om_polynomial_text(mem, &f->sum, symbol, words), *text ? " + " : "", text);
 }
 
 const char *
-om_formula_text(om_arena *mem, const om_formula *f, const char *const *symbol, const char *round, const char *largest)
+om_formula_text(om_arena *mem, const om_formula *f, const char *const *symbol, const om_formula_words *words)
 {
-	const char *text = sum_text(mem, f, symbol, round);
+	words = words ? words : &default_words;
+	const char *text = sum_text(mem, f, symbol, words);
 
 	if (!f->other)
 		return text;
 	for (f = f->other; f; f = f->other)
-		text = om_printf(mem, "%s, %s", text, sum_text(mem, f, symbol, round));
-	return om_printf(mem, "%s(%s)", largest, text);
+		text = om_printf(mem, "%s, %s", text, sum_text(mem, f, symbol, words));
+	return om_printf(mem, "%s(%s)", words->largest, text);
 }

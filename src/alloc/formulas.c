@@ -58,28 +58,33 @@ om_formula_align(const struct formula_search *w, uint32_t box)
 	return w->plan->arena[w->o->arena[w->o->box[box].storage]].align;
 }
 
-int64_t
-om_formula_slack(const struct formula_search *w, uint32_t box)
+/* The most that rounding adds to a size: to the next multiple of what divides all its factors. */
+static int64_t
+slack(const om_polynomial *size, uint64_t align)
 {
-	const uint64_t align = om_formula_align(w, box);
+	return (int64_t)(align - om_polynomial_divisor(size, align));
+}
 
-	return (int64_t)(align - om_polynomial_divisor(&w->size[box], align));
+static bool
+control_lengths(const struct formula_search *w, const struct number_box *b, uint32_t k, size_t probe, int64_t *least, int64_t *most)
+{
+	return om_polynomial_control(&w->size[k], b->low, b->high, (int)probe, least, most)
+		&& !(w->is_rounded[k] && __builtin_add_overflow(*most, 8 * slack(&w->size[k], om_formula_align(w, k)), most));
 }
 
 /* The length of the edges from box `k` of the order at probe `probe`. */
 static bool
-length_at(const struct formula_search *w, const struct number_box *b, uint32_t k, size_t probe, int64_t *out)
+length_at(const struct formula_search *w, const struct number_box *b, uint32_t k, size_t probe, int64_t *least, int64_t *most)
 {
-	const uint64_t align = om_formula_align(w, k);
 	int64_t n[OM_FORMULA_SYMBOLS];
 	uint64_t bytes;
 
 	if (!w->by_points)
-		return om_polynomial_control(&w->size[k], b->low, b->high, (int)probe, out);
+		return control_lengths(w, b, k, probe, least, most);
 	point_at(b, probe, n);
 	if (!om_polynomial_value(&w->size[k], n, &bytes) || bytes > INT64_MAX / 2)
 		return false;
-	*out = (int64_t)om_size_rounded_up(bytes, align);
+	*least = *most = (int64_t)om_size_rounded_up(bytes, om_formula_align(w, k));
 	return true;
 }
 
@@ -90,11 +95,12 @@ om_formula_lengths(struct formula_search *w, const struct number_box *b)
 
 	w->nprobe = w->by_points ? count_points(b) : controls[w->plan->nrange];
 	w->edge = OM_NEWN(w->tmp, int64_t, w->o->nbox * w->nprobe);
+	w->most = OM_NEWN(w->tmp, int64_t, w->o->nbox * w->nprobe);
 	w->longest = OM_NEWN(w->tmp, int64_t, w->o->nstorage * w->nprobe);
 	w->path = OM_NEWN(w->tmp, int64_t, w->o->nstorage * w->nprobe);
 	for (uint32_t k = 0; k < w->o->nbox; k++)
 		for (size_t i = 0; i < w->nprobe; i++)
-			if (!length_at(w, b, k, i, &w->edge[k * w->nprobe + i]))
+			if (!length_at(w, b, k, i, &w->edge[k * w->nprobe + i], &w->most[k * w->nprobe + i]))
 				return false;
 	return true;
 }
@@ -215,7 +221,7 @@ add_rounded(const struct formula_search *w, om_formula *f, om_rounded *list, uin
 			list[k].count++;
 			return;
 		}
-	list[f->nrounded++] = (om_rounded){1, w->size[box]};
+	list[f->nrounded++] = (om_rounded){1, om_formula_align(w, box), w->size[box]};
 }
 
 bool
@@ -243,7 +249,7 @@ sum_path(struct formula_search *w, uint32_t box, om_formula *f)
 {
 	om_rounded *list = OM_NEWN(w->plan->mem, om_rounded, path_length(w, box));
 
-	*f = (om_formula){.rounded = list, .align = box == OM_NO_VALUE ? 1 : om_formula_align(w, box)};
+	*f = (om_formula){.rounded = list};
 	for (; box != OM_NO_VALUE; box = w->from[w->o->box[box].storage])
 		if (!om_formula_add(w, f, list, box))
 			return false;
@@ -433,12 +439,18 @@ find_offsets(struct formula_search *w)
 
 /* ---- Bounds. ---- */
 
-static void
-add_slack(struct formula_search *w, int64_t sign)
+/* In place of rounded sizes, polynomials that bound them.  False: numbers are too large. */
+static bool
+bound_sizes(struct formula_search *w, const om_polynomial *of, const struct number_box *all, bool at_least)
 {
-	for (uint32_t k = 0; k < w->o->nbox; k++)
-		if (w->is_rounded[k])
-			w->size[k].factor[0] += sign * om_formula_slack(w, k);
+	w->size = OM_NEWN(w->mem, om_polynomial, w->o->nbox);
+	for (uint32_t k = 0; k < w->o->nbox; k++) {
+		if (!om_polynomial_bound(&of[k], all->low, at_least, &w->size[k]))
+			return false;
+		if (at_least && w->is_rounded[k])
+			w->size[k].factor[0] += slack(&of[k], om_formula_align(w, k));
+	}
+	return true;
 }
 
 /* A lower bound that is one formula for all of the ranges: a path of the largest sizes.  */
@@ -462,12 +474,12 @@ find_least(struct formula_search *w, const struct number_box *all)
 static bool
 search_bounds(struct formula_search *w, const struct number_box *all)
 {
-	add_slack(w, 1);
-	if (!search_again(w, all, false, AT_MOST))
+	const om_polynomial *of = w->size;
+
+	if (!bound_sizes(w, of, all, true) || !search_again(w, all, false, AT_MOST))
 		return false;
 	join_all(w);
-	add_slack(w, -1);
-	const om_formula *least = find_least(w, all);
+	const om_formula *least = bound_sizes(w, of, all, false) ? find_least(w, all) : NULL;
 	for (uint32_t k = 0; k < w->npiece; k++)
 		w->piece[k].least = least;
 	return least != NULL;
@@ -499,7 +511,7 @@ find_sizes(struct formula_search *w, const om_polynomial *const *bytes)
 			w->size[k] = *bytes[x->value->id];
 		else
 			w->size[k].factor[0] = (int64_t)om_place_box_bytes(w->o, w->plan, x);
-		w->is_rounded[k] = !round_constant(&w->size[k], om_formula_align(w, k));
+		w->is_rounded[k] = !round_constant(&w->size[k], om_formula_align(w, k)) || om_polynomial_has_quotients(&w->size[k]);
 	}
 }
 
@@ -574,7 +586,7 @@ om_formulas_none(const om_plan *plan, const char *why)
 }
 
 static om_formulas *
-find_formulas(struct formula_search *w, const om_polynomial *const *bytes, const om_polynomial *outside)
+find_formulas(struct formula_search *w, const om_polynomial *const *bytes, const om_formula *outside)
 {
 	om_formulas *f = OM_NEW(w->plan->mem, om_formulas);
 
@@ -590,7 +602,7 @@ find_formulas(struct formula_search *w, const om_polynomial *const *bytes, const
 }
 
 om_formulas *
-om_formulas_new(const om_prog *p, const om_plan *plan, const om_polynomial *const *bytes, const om_polynomial *outside)
+om_formulas_new(const om_prog *p, const om_plan *plan, const om_polynomial *const *bytes, const om_formula *outside)
 {
 	om_arena *mem = om_arena_new();
 	struct formula_search w = {.plan = plan, .mem = mem, .o = om_place_order_new(p, plan, mem)};

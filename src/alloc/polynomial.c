@@ -53,6 +53,7 @@ fit_lines(const om_sample_grid *g, int d, int64_t *y)
 bool
 om_polynomial_fit(const om_sample_grid *g, const int64_t y[OM_FORMULA_TERMS], om_polynomial *out)
 {
+	*out = (om_polynomial){{0}};
 	for (int k = 0; k < OM_FORMULA_TERMS; k++)
 		out->factor[k] = k % 3 < g->n[0] && k / 3 % 3 < g->n[1] && k / 9 < g->n[2] ? y[k] : 0;
 	for (int d = 0; d < OM_FORMULA_SYMBOLS; d++)
@@ -62,6 +63,18 @@ om_polynomial_fit(const om_sample_grid *g, const int64_t y[OM_FORMULA_TERMS], om
 }
 
 /* ---- Values. ---- */
+
+int64_t
+om_polynomial_variable(const om_polynomial *f, int d, int64_t n)
+{
+	return f->by[d] ? (n + f->add[d]) / f->by[d] : n;
+}
+
+bool
+om_polynomial_has_quotients(const om_polynomial *f)
+{
+	return f->by[0] || f->by[1] || f->by[2];
+}
 
 /* The sum of factors, each times a product of one of three weights of each symbol. */
 static bool
@@ -89,8 +102,8 @@ om_polynomial_value(const om_polynomial *f, const int64_t *n, uint64_t *out)
 
 	for (int d = 0; d < OM_FORMULA_SYMBOLS; d++) {
 		w[d][0] = 1;
-		w[d][1] = n[d];
-		if (__builtin_mul_overflow(n[d], n[d], &w[d][2]))
+		w[d][1] = om_polynomial_variable(f, d, n[d]);
+		if (__builtin_mul_overflow(w[d][1], w[d][1], &w[d][2]))
 			return false;
 	}
 	if (!weighted(f, w, &x) || x < 0 || x > INT64_MAX)
@@ -99,21 +112,130 @@ om_polynomial_value(const om_polynomial *f, const int64_t *n, uint64_t *out)
 	return true;
 }
 
-bool
-om_polynomial_control(const om_polynomial *f, const int64_t *low, const int64_t *high, int k, int64_t *out)
-{
-	int64_t w[OM_FORMULA_SYMBOLS][3];
-	wide x;
+/* ---- Control points and bounds. ----
+ *
+ * A quotient is at most (n + add) / by, and at least (n + add - by + 1) / by, where that is not negative. */
 
-	for (int d = 0; d < OM_FORMULA_SYMBOLS; d++, k /= 3) {
-		const int64_t a = k % 3 == 2 ? high[d] : low[d], b = k % 3 ? high[d] : low[d];
-		w[d][0] = 2;
-		w[d][1] = a + b;
-		if (a > INT32_MAX || b > INT32_MAX)
+/* What is added to the number before it is divided. */
+static int64_t
+shift(const om_polynomial *f, int d, bool is_most)
+{
+	return f->by[d] ? f->add[d] - (is_most ? 0 : f->by[d] - 1) : 0;
+}
+
+/* May the least quotient be taken for term `k` from `low` on?  If not, the term is at least 0. */
+static bool
+is_bounded(const om_polynomial *f, const int64_t *low, int k)
+{
+	for (int d = 0; d < OM_FORMULA_SYMBOLS; d++, k /= 3)
+		if (k % 3 && low[d] + shift(f, d, false) < 0)
 			return false;
-		w[d][2] = 2 * a * b;
+	return true;
+}
+
+/* Terms with a negative factor are largest where their quotients are least. */
+static bool
+takes_most(const om_polynomial *f, int k, bool is_most)
+{
+	return is_most == (f->factor[k] > 0);
+}
+
+static wide
+divided(wide a, wide b, bool up)
+{
+	const wide q = a / b, rest = a % b;
+
+	return q + (up ? rest > 0 : -(rest < 0));
+}
+
+/* 8 times term `k` at control point `at`, rounded up for an upper bound, down for a lower one. */
+static bool
+control_of_term(const om_polynomial *f, const int64_t *low, const int64_t *high, int k, int at, bool up, wide *out)
+{
+	wide by = 1;
+
+	*out = f->factor[k];
+	if (!takes_most(f, k, up) && !is_bounded(f, low, k)) {
+		*out = 0;
+		return true;
 	}
-	return weighted(f, w, &x) && narrow(x, out);
+	for (int d = 0, e = k; d < OM_FORMULA_SYMBOLS; d++, at /= 3, e /= 3) {
+		const int64_t s = shift(f, d, takes_most(f, k, up));
+		const int64_t a = (at % 3 == 2 ? high[d] : low[d]) + s, b = (at % 3 ? high[d] : low[d]) + s;
+		const wide w[] = {2, (wide)a + b, (wide)2 * a * b};
+		if (a > INT32_MAX || b > INT32_MAX || __builtin_mul_overflow(*out, w[e % 3], out))
+			return false;
+		for (int i = 0; i < e % 3 && f->by[d]; i++)
+			by *= f->by[d];
+	}
+	*out = divided(*out, by, up);
+	return true;
+}
+
+static bool
+control(const om_polynomial *f, const int64_t *low, const int64_t *high, int at, bool up, int64_t *out)
+{
+	wide sum = 0, x;
+
+	for (int k = 0; k < OM_FORMULA_TERMS; k++)
+		if (f->factor[k] && (!control_of_term(f, low, high, k, at, up, &x) || __builtin_add_overflow(sum, x, &sum)))
+			return false;
+	return narrow(sum, out);
+}
+
+bool
+om_polynomial_control(const om_polynomial *f, const int64_t *low, const int64_t *high, int k, int64_t *least, int64_t *most)
+{
+	if (!control(f, low, high, k, false, least))
+		return false;
+	*most = *least;
+	return !om_polynomial_has_quotients(f) || control(f, low, high, k, true, most);
+}
+
+/* The factor of n^i in (n + s)^e. */
+static int64_t
+power_factor(int64_t s, int e, int i)
+{
+	static const int64_t binomial[3][3] = {{1}, {1, 1}, {1, 2, 1}};
+	int64_t x = i <= e ? binomial[e][i] : 0;
+
+	for (int k = i; k < e; k++)
+		x *= s;
+	return x;
+}
+
+/* The factor of term `i` in term `k` whose quotients are written out. */
+static bool
+factor_of_bound(const om_polynomial *f, int k, int i, bool up, int64_t *out)
+{
+	const bool is_most = takes_most(f, k, up);
+	wide x = f->factor[k], by = 1;
+
+	for (int d = 0; d < OM_FORMULA_SYMBOLS; d++, k /= 3, i /= 3) {
+		if (__builtin_mul_overflow(x, (wide)power_factor(shift(f, d, is_most), k % 3, i % 3), &x))
+			return false;
+		for (int j = 0; j < k % 3 && f->by[d]; j++)
+			by *= f->by[d];
+	}
+	return narrow(divided(x, by, up), out);
+}
+
+bool
+om_polynomial_bound(const om_polynomial *f, const int64_t *low, bool at_least, om_polynomial *out)
+{
+	om_polynomial sum = {{0}};
+
+	for (int k = 0; k < OM_FORMULA_TERMS; k++) {
+		if (f->factor[k] == 0 || (!takes_most(f, k, at_least) && !is_bounded(f, low, k)))
+			continue;
+		for (int i = 0; i < OM_FORMULA_TERMS; i++) {
+			int64_t x;
+			if (!factor_of_bound(f, k, i, at_least, &x) || __builtin_add_overflow(sum.factor[i], x, &sum.factor[i]))
+				return false;
+		}
+	}
+	*out = sum;
+	return true;
 }
 
 bool
@@ -128,7 +250,7 @@ om_polynomial_add(om_polynomial *f, const om_polynomial *g, int64_t count)
 bool
 om_polynomial_equal(const om_polynomial *f, const om_polynomial *g)
 {
-	return memcmp(f->factor, g->factor, sizeof f->factor) == 0;
+	return memcmp(f, g, sizeof *f) == 0;
 }
 
 uint64_t

@@ -1,4 +1,4 @@
-/* Polynomials of up to three symbols, of degree 2 in each. */
+/* Polynomials of up to three symbols, or of quotients of them, of degree 2 in each. */
 #ifndef OM_POLYNOMIAL_H
 #define OM_POLYNOMIAL_H
 
@@ -10,19 +10,28 @@ typedef struct om_sample_grid {
 	int n[OM_FORMULA_SYMBOLS];
 } om_sample_grid;
 
-/* The polynomial that has the values y[a + 3 * b + 9 * c] at the sizes at[0][a], at[1][b], at[2][c].  False: its factors are no
- * integers, or too large. */
+/* The polynomial without quotients that has the values y[a + 3 * b + 9 * c] at the sizes at[0][a], at[1][b], at[2][c].  False: its
+ * factors are no integers, or too large. */
 bool om_polynomial_fit(const om_sample_grid *g, const int64_t y[OM_FORMULA_TERMS], om_polynomial *out);
 
 /* Its value; false: it is negative, or too large. */
 bool om_polynomial_value(const om_polynomial *f, const int64_t *n, uint64_t *out);
 
+/* The number, or the quotient, of symbol `d` for the number `n`. */
+int64_t om_polynomial_variable(const om_polynomial *f, int d, int64_t n);
+
+bool om_polynomial_has_quotients(const om_polynomial *f);
+
 /* 8 times its value at control point `k`, below OM_FORMULA_TERMS, of a box: the factors of its Bernstein form.  At each
  * point of the box, a polynomial is a mean of these, with weights that do not depend on it and are not
- * negative.  False: too large. */
-bool om_polynomial_control(const om_polynomial *f, const int64_t *low, const int64_t *high, int k, int64_t *out);
+ * negative.  With quotients, the control points of two polynomials without them, of which one is never more, the other never
+ * less.  False: too large. */
+bool om_polynomial_control(const om_polynomial *f, const int64_t *low, const int64_t *high, int k, int64_t *least, int64_t *most);
 
-/* f + count * g; false: too large. */
+/* A polynomial without quotients that is at most, or at least, `f` for all numbers from `low` on.  False: too large. */
+bool om_polynomial_bound(const om_polynomial *f, const int64_t *low, bool at_least, om_polynomial *out);
+
+/* f + count * g, without quotients; false: too large. */
 bool om_polynomial_add(om_polynomial *f, const om_polynomial *g, int64_t count);
 
 bool om_polynomial_equal(const om_polynomial *f, const om_polynomial *g);

@@ -45,15 +45,25 @@ list_io(const om_prog *p, om_arena *mem)
 	return is_io;
 }
 
+const bool *
+om_io_outside_arenas(const om_prog *p, const om_op_facts *f, om_arena *mem)
+{
+	bool *is_io = list_io(p, mem);
+
+	for (uint32_t k = 0; k < p->nvalue; k++)
+		is_io[k] &= f->is_outside[k];
+	return is_io;
+}
+
 uint64_t
 om_bytes_outside_arenas(const om_prog *p, const om_op_facts *f)
 {
 	om_arena *mem = om_arena_new();
-	const bool *is_io = list_io(p, mem);
+	const bool *is_io = om_io_outside_arenas(p, f, mem);
 	uint64_t sum = weight_bytes(p, mem);
 
 	for (uint32_t k = 0; k < p->nvalue; k++)
-		sum = om_size_sum(sum, is_io[k] && f->is_outside[k] ? f->bytes[k] + f->most[k] : 0);
+		sum = om_size_sum(sum, is_io[k] ? f->bytes[k] + f->most[k] : 0);
 	om_arena_free(mem);
 	return sum;
 }

@@ -1,9 +1,12 @@
 /* Formulas of plans with ranges: the sizes of values as polynomials.
  *
  * Copies of the open program are bound to up to three sizes of each symbol, which give polynomials, and to more sizes, at which
- * these are compared with the sizes of values.  A size that differs from its polynomial anywhere is none. */
+ * these are compared with the sizes of values.  A size that differs from its polynomial anywhere is none of the numbers
+ * themselves.  It may be one of quotients, as that of a convolution with strides: then it changes at numbers at equal
+ * distances, which are looked for where one symbol takes consecutive numbers, and all others their largest. */
 #include <config.h>
 
+#include <assert.h>
 #include <inttypes.h>
 
 #include "alloc/formulas.h"
@@ -18,7 +21,17 @@
 #include "ir/edit.h"
 #include "ir/query.h"
 
-enum { MOST_CHECKED = 32 };
+enum {
+	MOST_CHECKED = 32,
+	MOST_IN_LINE = 160,      /* consecutive numbers; so the largest divisor is about a third of it */
+	ENOUGH_CHANGES = 4,      /* in a line */
+};
+
+/* The sizes of values for one number of each symbol. */
+struct sample {
+	int64_t n[OM_FORMULA_SYMBOLS];
+	int64_t *bytes;          /* [w->nall]; -1: not known */
+};
 
 struct sampling {
 	om_host *host;
@@ -27,13 +40,15 @@ struct sampling {
 	const om_plan *plan;
 	om_arena *mem;
 	om_sample_grid grid;
-	uint32_t *value;         /* ids of values in arenas */
-	uint32_t nvalue;
-	int64_t (*y)[OM_FORMULA_TERMS]; /* by value, and at the end those outside of arenas */
-	om_polynomial *poly;     /* the same */
-	bool is_outside_known;   /* what is outside of arenas has its polynomial so far */
+	uint32_t *value;         /* ids of values: those in arenas, then inputs and outputs outside of them */
+	uint32_t nvalue;         /* in arenas */
+	uint32_t nall;           /* all values, and one more: other bytes outside */
+	struct sample *sample;   /* first those of the grid, by term */
+	uint32_t nsample, most;
+	uint32_t line[OM_FORMULA_SYMBOLS][2]; /* by symbol: samples of consecutive numbers, from .. to */
+	om_polynomial *poly;     /* by value */
+	bool *is_known;          /* by value: it has the polynomial */
 	const char *why;         /* there are none; NULL: not known */
-	uint64_t checked;
 };
 
 /* ---- Sizes of values. ---- */
@@ -87,19 +102,27 @@ same_value(const om_prog *p, const om_value *v)
 	return om_prog_find(p, v->name);
 }
 
-/* Sizes in bytes of all values, and what is outside. */
+static int64_t
+size_of(const om_value *v)
+{
+	return v && v->type.kind == OM_TENSOR && om_shape_is_known(&v->shape) ? (int64_t)om_value_bytes(v) : -1;
+}
+
+/* Sizes in bytes of all values, and what else is outside. */
 static void
 read_sizes(struct sampling *w, om_prog *p, int64_t *bytes)
 {
-	for (uint32_t k = 0; k < w->nvalue; k++) {
-		const om_value *v = same_value(p, w->p->values[w->value[k]]);
-		if (!v || v->type.kind != OM_TENSOR || !om_shape_is_known(&v->shape)) {
+	int64_t io = 0;
+
+	for (uint32_t k = 0; k + 1 < w->nall; k++) {
+		bytes[k] = size_of(same_value(p, w->p->values[w->value[k]]));
+		if (bytes[k] < 0 && k < w->nvalue) {
 			w->why = om_printf(w->mem, "%s has no size for all numbers", w->p->values[w->value[k]]->name);
 			return;
 		}
-		bytes[k] = (int64_t)om_value_bytes(v);
+		io += k >= w->nvalue ? bytes[k] : 0;
 	}
-	bytes[w->nvalue] = (int64_t)om_bytes_outside_arenas(p, om_prog_op_facts(p, w->host->request));
+	bytes[w->nall - 1] = (int64_t)om_bytes_outside_arenas(p, om_prog_op_facts(p, w->host->request)) - io;
 }
 
 static const char *
@@ -129,7 +152,19 @@ sizes_at(struct sampling *w, const int64_t *n, int64_t *bytes)
 	return st == OM_MEMORY ? st : OM_OK;
 }
 
-/* ---- Polynomials. ---- */
+/* ---- Samples. ---- */
+
+/* The sizes for these numbers, as one more sample; of numbers that are not possible, w->why tells. */
+static om_status
+add_sample(struct sampling *w, const int64_t *n)
+{
+	struct sample *x = &w->sample[w->nsample++];
+
+	assert(w->nsample <= w->most);
+	memcpy(x->n, n, sizeof x->n);
+	x->bytes = OM_NEWN(w->mem, int64_t, w->nall);
+	return sizes_at(w, n, x->bytes);
+}
 
 /* The ends of each range, and the number between them. */
 static void
@@ -152,47 +187,23 @@ make_grid(struct sampling *w)
 	}
 }
 
-static om_status
-sample(struct sampling *w)
+/* The sample of a point of the grid. */
+static uint32_t
+sample_of(const struct sampling *w, int a, int b, int c)
 {
-	int64_t *bytes = OM_NEWN(w->mem, int64_t, (size_t)w->nvalue + 1);
+	return (uint32_t)(a + w->grid.n[0] * (b + w->grid.n[1] * c));
+}
 
-	for (int k = 0; k < OM_FORMULA_TERMS && !w->why; k++) {
-		const int at[] = {k % 3, k / 3 % 3, k / 9};
-		int64_t n[OM_FORMULA_SYMBOLS];
-		bool is_in = true;
-		for (int d = 0; d < OM_FORMULA_SYMBOLS; d++) {
-			is_in &= at[d] < w->grid.n[d];
-			n[d] = w->grid.at[d][at[d]];
-		}
-		if (!is_in)
-			continue;
-		OM_TRY(sizes_at(w, n, bytes));
-		w->checked++;
-		for (uint32_t i = 0; i <= w->nvalue; i++)
-			w->y[i][k] = bytes[i];
+static om_status
+sample_grid(struct sampling *w)
+{
+	const om_sample_grid *g = &w->grid;
+
+	for (int k = 0; k < g->n[0] * g->n[1] * g->n[2] && !w->why; k++) {
+		const int64_t n[] = {g->at[0][k % g->n[0]], g->at[1][k / g->n[0] % g->n[1]], g->at[2][k / g->n[0] / g->n[1]]};
+		OM_TRY(add_sample(w, n));
 	}
 	return OM_OK;
-}
-
-static const char *
-no_polynomial(const struct sampling *w, uint32_t value)
-{
-	const char *symbols = "";
-
-	for (uint32_t k = 0; k < w->plan->nrange; k++)
-		symbols = om_printf(w->mem, "%s%s%s", symbols, k ? ", " : "", w->plan->range[k].symbol);
-	return om_printf(w->mem, "the size of %s is no polynomial of %s", w->p->values[value]->name, symbols);
-}
-
-/* Without a polynomial of what is outside, there are formulas of the arenas alone. */
-static void
-fit(struct sampling *w)
-{
-	for (uint32_t k = 0; k < w->nvalue && !w->why; k++)
-		if (!om_polynomial_fit(&w->grid, w->y[k], &w->poly[k]))
-			w->why = no_polynomial(w, w->value[k]);
-	w->is_outside_known = om_polynomial_fit(&w->grid, w->y[w->nvalue], &w->poly[w->nvalue]);
 }
 
 /* The `k`-th of the sizes that are compared: in steps that are no multiples of each other for different symbols, the first
@@ -207,6 +218,21 @@ size_to_check(const om_dim_range *r, uint64_t k, uint64_t d)
 	return r->low + (int64_t)((k * 0x9e3779b97f4a7c15u >> (8 + 7 * d)) % n);
 }
 
+static om_status
+sample_others(struct sampling *w)
+{
+	int64_t n[OM_FORMULA_SYMBOLS] = {0};
+
+	for (uint64_t i = 0; i < MOST_CHECKED && !w->why; i++) {
+		for (uint32_t d = 0; d < w->plan->nrange; d++)
+			n[d] = size_to_check(&w->plan->range[d], i, d);
+		OM_TRY(add_sample(w, n));
+	}
+	return OM_OK;
+}
+
+/* ---- Polynomials. ---- */
+
 static bool
 has_value(const om_polynomial *f, const int64_t *n, uint64_t bytes)
 {
@@ -215,22 +241,247 @@ has_value(const om_polynomial *f, const int64_t *n, uint64_t bytes)
 	return om_polynomial_value(f, n, &is) && is == bytes;
 }
 
-static om_status
-check(struct sampling *w)
+/* Is it the size of the value in all samples? */
+static bool
+holds(const struct sampling *w, const om_polynomial *f, uint32_t value)
 {
-	int64_t *bytes = OM_NEWN(w->mem, int64_t, (size_t)w->nvalue + 1);
+	for (uint32_t k = 0; k < w->nsample; k++)
+		if (w->sample[k].bytes[value] < 0 || !has_value(f, w->sample[k].n, (uint64_t)w->sample[k].bytes[value]))
+			return false;
+	return true;
+}
+
+/* The points of the grid at which a variable has different numbers: their indices in `at`. */
+static void
+distinct(const struct sampling *w, const om_polynomial *f, int d, om_sample_grid *g, int *at)
+{
+	g->n[d] = 0;
+	for (int k = w->grid.n[d] - 1; k >= 0; k--) {
+		const int64_t is = om_polynomial_variable(f, d, w->grid.at[d][k]);
+		bool is_new = true;
+		for (int i = 0; i < g->n[d]; i++)
+			is_new &= g->at[d][i] != is;
+		if (!is_new)
+			continue;
+		at[g->n[d]] = k;
+		g->at[d][g->n[d]++] = is;
+	}
+}
+
+/* The factors, for the quotients that `f` has. */
+static bool
+fit(const struct sampling *w, uint32_t value, om_polynomial *f)
+{
+	int64_t y[OM_FORMULA_TERMS] = {0};
+	om_polynomial found;
+	om_sample_grid g;
+	int at[OM_FORMULA_SYMBOLS][3];
+
+	for (int d = 0; d < OM_FORMULA_SYMBOLS; d++)
+		distinct(w, f, d, &g, at[d]);
+	for (int k = 0; k < OM_FORMULA_TERMS; k++)
+		if (k % 3 < g.n[0] && k / 3 % 3 < g.n[1] && k / 9 < g.n[2])
+			y[k] = w->sample[sample_of(w, at[0][k % 3], at[1][k / 3 % 3], at[2][k / 9])].bytes[value];
+	if (!om_polynomial_fit(&g, y, &found))
+		return false;
+	memcpy(f->factor, found.factor, sizeof f->factor);
+	return true;
+}
+
+/* ---- Quotients. ---- */
+
+static bool
+changes(const struct sampling *w, uint32_t value, uint32_t sample)
+{
+	return w->sample[sample].bytes[value] != w->sample[sample - 1].bytes[value];
+}
+
+/* Do all values that have no polynomial yet change often enough in the line of a symbol? */
+static bool
+is_enough(const struct sampling *w, uint32_t from)
+{
+	for (uint32_t v = 0; v < w->nall; v++) {
+		uint32_t n = 0;
+		for (uint32_t k = from + 1; k < w->nsample; k++)
+			n += changes(w, v, k);
+		if (n < ENOUGH_CHANGES && !w->is_known[v])
+			return false;
+	}
+	return true;
+}
+
+static om_status
+sample_line(struct sampling *w, uint32_t d)
+{
+	const om_dim_range *r = &w->plan->range[d];
 	int64_t n[OM_FORMULA_SYMBOLS] = {0};
 
-	for (uint64_t i = 0; i < MOST_CHECKED && !w->why; i++) {
-		for (uint32_t d = 0; d < w->plan->nrange; d++)
-			n[d] = size_to_check(&w->plan->range[d], i, d);
-		OM_TRY(sizes_at(w, n, bytes));
-		for (uint32_t k = 0; k < w->nvalue && !w->why; k++)
-			if (!has_value(&w->poly[k], n, (uint64_t)bytes[k]))
-				w->why = no_polynomial(w, w->value[k]);
-		w->is_outside_known &= has_value(&w->poly[w->nvalue], n, (uint64_t)bytes[w->nvalue]);
-		w->checked++;
+	for (uint32_t k = 0; k < w->plan->nrange; k++)
+		n[k] = w->plan->range[k].high;
+	w->line[d][0] = w->nsample;
+	for (n[d] = r->low; n[d] <= r->high && n[d] < r->low + MOST_IN_LINE && !w->why; n[d]++) {
+		OM_TRY(add_sample(w, n));
+		if (n[d] % 16 == 0 && is_enough(w, w->line[d][0]))
+			break;
 	}
+	w->line[d][1] = w->nsample;
+	return OM_OK;
+}
+
+/* The distance of the numbers at which a size changes; 0: they have different ones.  `first` is the first one. */
+static int64_t
+distance(const struct sampling *w, uint32_t value, int d, int64_t *first)
+{
+	const uint32_t from = w->line[d][0], to = w->line[d][1];
+	uint32_t last = from;
+	int64_t longest = 0, by = 0;
+
+	*first = 0;
+	for (uint32_t k = from + 1; k <= to; k++) {
+		if (k < to && !changes(w, value, k))
+			continue;
+		const int64_t length = k - last;
+		longest = length > longest ? length : longest;
+		if (last != from && k < to) {
+			if (by && by != length)
+				return 0;
+			by = length;
+		}
+		if (last == from && k < to)
+			*first = w->sample[k].n[d];
+		last = k;
+	}
+	if (by == 0 && to - from > (uint64_t)(w->plan->range[d].high - w->plan->range[d].low))
+		by = longest;            /* it changes once in the whole range */
+	return by < longest ? 0 : by;
+}
+
+/* The quotient of symbol `d` that is one more wherever the size changes.  False: there is none. */
+static bool
+find_quotient(const struct sampling *w, uint32_t value, int d, om_polynomial *f)
+{
+	int64_t first;
+	const int64_t by = (uint32_t)d < w->plan->nrange ? distance(w, value, d, &first) : 1;
+
+	if (by > 1 && first) {
+		f->by[d] = by;
+		f->add[d] = (by - first % by) % by;
+	}
+	return by > 0;
+}
+
+static int
+count_terms(const om_polynomial *f)
+{
+	int n = 0;
+
+	for (int k = 0; k < OM_FORMULA_TERMS; k++)
+		n += f->factor[k] != 0;
+	return n;
+}
+
+/* Quotients that differ by an integer make the same sizes: one with few terms. */
+static void
+simplify(const struct sampling *w, uint32_t value, om_polynomial *f)
+{
+	for (int d = 0; d < OM_FORMULA_SYMBOLS; d++)
+		for (int k = -4; k <= 4; k++) {
+			om_polynomial other = *f;
+			other.add[d] += k * f->by[d];
+			if (f->by[d] && w->plan->range[d].low + other.add[d] >= 0 && fit(w, value, &other)
+			    && count_terms(&other) < count_terms(f)) {
+				*f = other;
+				k = 4;
+			}
+		}
+}
+
+/* Equal polynomials have the same members. */
+static void
+forget_unused(om_polynomial *f)
+{
+	static const int step[] = {1, 3, 9};
+
+	for (int d = 0; d < OM_FORMULA_SYMBOLS; d++) {
+		bool is_used = false;
+		for (int k = 0; k < OM_FORMULA_TERMS; k++)
+			is_used |= f->factor[k] && k / step[d] % 3;
+		if (!is_used)
+			f->add[d] = f->by[d] = 0;
+	}
+}
+
+static bool
+fit_quotients(const struct sampling *w, uint32_t value, om_polynomial *f)
+{
+	*f = (om_polynomial){{0}};
+	for (int d = 0; d < OM_FORMULA_SYMBOLS; d++)
+		if (!find_quotient(w, value, d, f))
+			return false;
+	if (!fit(w, value, f))
+		return false;
+	simplify(w, value, f);
+	forget_unused(f);
+	return holds(w, f, value);
+}
+
+/* ---- All sizes. ---- */
+
+static bool
+fit_all(struct sampling *w, bool (*how)(const struct sampling *, uint32_t, om_polynomial *))
+{
+	bool all = true;
+
+	for (uint32_t k = 0; k < w->nall; k++) {
+		if (!w->is_known[k])
+			w->is_known[k] = how(w, k, &w->poly[k]);
+		all &= w->is_known[k];
+	}
+	return all;
+}
+
+static bool
+fit_numbers(const struct sampling *w, uint32_t value, om_polynomial *f)
+{
+	*f = (om_polynomial){{0}};
+	return fit(w, value, f) && holds(w, f, value);
+}
+
+static const char *
+no_polynomial(const struct sampling *w, uint32_t value)
+{
+	const char *symbols = "";
+
+	for (uint32_t k = 0; k < w->plan->nrange; k++)
+		symbols = om_printf(w->mem, "%s%s%s", symbols, k ? ", " : "", w->plan->range[k].symbol);
+	return om_printf(w->mem, "the size of %s is no polynomial of %s, nor of a quotient of each", w->p->values[value]->name, symbols);
+}
+
+/* What has been a polynomial of numbers has to be one in the lines, too. */
+static om_status
+find_quotients(struct sampling *w)
+{
+	for (uint32_t d = 0; d < w->plan->nrange && !w->why; d++)
+		OM_TRY(sample_line(w, d));
+	for (uint32_t k = 0; k < w->nall; k++)
+		w->is_known[k] = w->is_known[k] && holds(w, &w->poly[k], k);
+	if (!w->why)
+		fit_all(w, fit_quotients);
+	return OM_OK;
+}
+
+/* Without polynomials of what is outside, there are formulas of the arenas alone. */
+static om_status
+find_sizes(struct sampling *w)
+{
+	OM_TRY(sample_grid(w));
+	if (!w->why)
+		OM_TRY(sample_others(w));
+	if (!w->why && !fit_all(w, fit_numbers))
+		OM_TRY(find_quotients(w));
+	for (uint32_t k = 0; k < w->nvalue && !w->why; k++)
+		if (!w->is_known[k])
+			w->why = no_polynomial(w, w->value[k]);
 	return OM_OK;
 }
 
@@ -266,7 +517,7 @@ find_points(struct sampling *w, om_formulas *f)
 {
 	const om_place_order *o = om_place_order_new(w->p, w->plan, w->mem);
 	om_formula_point *all = OM_NEWN(w->plan->mem, om_formula_point, POINTS);
-	int64_t *bytes = OM_NEWN(w->mem, int64_t, (size_t)w->nvalue + 1);
+	int64_t *bytes = OM_NEWN(w->mem, int64_t, w->nall);
 
 	f->point = all;
 	for (int k = 0; o && k < POINTS; k++) {
@@ -288,24 +539,59 @@ find_points(struct sampling *w, om_formulas *f)
 static void
 list_values(struct sampling *w)
 {
-	w->value = OM_NEWN(w->mem, uint32_t, w->plan->nplace);
+	const bool *is_io = om_io_outside_arenas(w->p, om_prog_op_facts(w->p, w->host->request), w->mem);
+
+	w->value = OM_NEWN(w->mem, uint32_t, (size_t)w->plan->nplace * 2);
 	for (uint32_t k = 0; k < w->plan->nplace; k++)
 		if (w->plan->place[k].where == OM_IN_ARENA)
 			w->value[w->nvalue++] = k;
-	w->y = om_allocn(w->mem, sizeof *w->y, (size_t)w->nvalue + 1);
-	w->poly = OM_NEWN(w->plan->mem, om_polynomial, (size_t)w->nvalue + 1);
+	w->nall = w->nvalue;
+	for (uint32_t k = 0; k < w->plan->nplace; k++)
+		if (is_io[k])
+			w->value[w->nall++] = k;
+	w->nall++;
+	w->most = OM_FORMULA_TERMS + MOST_CHECKED + OM_FORMULA_SYMBOLS * MOST_IN_LINE;
+	w->sample = OM_NEWN(w->mem, struct sample, w->most);
+	w->poly = OM_NEWN(w->plan->mem, om_polynomial, w->nall);
+	w->is_known = OM_NEWN(w->mem, bool, w->nall);
+}
+
+static bool
+is_outside_known(const struct sampling *w)
+{
+	for (uint32_t k = w->nvalue; k < w->nall; k++)
+		if (!w->is_known[k])
+			return false;
+	return true;
+}
+
+/* The sum of what is outside; NULL: it is not known. */
+static om_formula *
+sum_outside(const struct sampling *w)
+{
+	om_formula *f = OM_NEW(w->plan->mem, om_formula);
+	om_rounded *part = OM_NEWN(w->plan->mem, om_rounded, w->nall - w->nvalue);
+
+	f->rounded = part;
+	for (uint32_t k = w->nvalue; k < w->nall; k++)
+		if (om_polynomial_has_quotients(&w->poly[k]))
+			part[f->nrounded++] = (om_rounded){1, 1, w->poly[k]};
+		else if (!om_polynomial_add(&f->sum, &w->poly[k], 1))
+			return NULL;
+	return f;
 }
 
 /* Outputs in the memory of inputs are counted twice in the sizes outside: then the total has no formula. */
-static const om_polynomial *
+static const om_formula *
 find_outside(const struct sampling *w)
 {
 	const om_plan_memory memory = om_plan_memory_of(w->p, w->plan);
+	const om_formula *f = is_outside_known(w) ? sum_outside(w) : NULL;
 	int64_t n[OM_FORMULA_SYMBOLS] = {0};
 
 	for (uint32_t d = 0; d < w->plan->nrange; d++)
 		n[d] = w->plan->range[d].high;
-	return w->is_outside_known && has_value(&w->poly[w->nvalue], n, memory.io + memory.weights) ? &w->poly[w->nvalue] : NULL;
+	return f && om_formula_value(f, n) == memory.io + memory.weights ? f : NULL;
 }
 
 static om_formulas *
@@ -316,7 +602,7 @@ make_formulas(const struct sampling *w)
 	for (uint32_t k = 0; k < w->nvalue; k++)
 		bytes[w->value[k]] = &w->poly[k];
 	om_formulas *f = om_formulas_new(w->p, w->plan, bytes, find_outside(w));
-	f->checked = w->checked;
+	f->checked = w->nsample;
 	return f;
 }
 
@@ -338,12 +624,8 @@ find(struct sampling *w)
 	if (!w->why) {
 		list_values(w);
 		make_grid(w);
-		OM_TRY(sample(w));
+		OM_TRY(find_sizes(w));
 	}
-	if (!w->why)
-		fit(w);
-	if (!w->why)
-		OM_TRY(check(w));
 	om_formulas *f = w->why ? om_formulas_none(w->plan, w->why) : make_formulas(w);
 	w->p->plan->formulas = f;
 	return f->why && w->value ? find_points(w, f) : OM_OK;

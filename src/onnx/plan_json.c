@@ -277,17 +277,17 @@ formulas(struct writer *w)
 	json_t *all = list(w);
 
 	for (uint32_t d = 0; d < w->plan->nrange && d < OM_FORMULA_SYMBOLS; d++)
-		symbol[d] = w->plan->range[d].symbol;
+		symbol[d] = om_symbol_text(w->mem, w->plan->range[d].symbol);
 	for (uint32_t k = 0; k < f->npiece; k++) {
 		json_t *one = object(w), *part = object(w), *arenas = list(w);
 		for (uint32_t d = 0; d < w->plan->nrange; d++) {
 			json_t *ends = list(w);
 			push(ends, number(w, (uint64_t)f->piece[k].low[d]));
 			push(ends, number(w, (uint64_t)f->piece[k].high[d]));
-			set(part, symbol[d], ends);
+			set(part, w->plan->range[d].symbol, ends);
 		}
 		for (uint32_t a = 0; a < w->plan->narena; a++)
-			push(arenas, name(w, om_formula_text(w->mem, &f->piece[k].arena[a], symbol, "up", "max")));
+			push(arenas, name(w, om_formula_text(w->mem, &f->piece[k].arena[a], symbol, NULL)));
 		set(one, "ranges", part);
 		set(one, f->piece[k].least ? "at_most" : "bytes", arenas);
 		push(all, one);

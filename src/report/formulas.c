@@ -9,15 +9,6 @@
 #include "onnxmem/formula.h"
 #include "report/json.h"
 
-/* A symbol may be called like an expression: "a + 1". */
-static const char *
-factor(om_arena *mem, const char *symbol)
-{
-	const char *name = om_clean_text(mem, symbol);
-
-	return strpbrk(name, " +-*/") ? om_printf(mem, "(%s)", name) : name;
-}
-
 /* The symbols of the plan's ranges, each as `form` says. */
 static const char **
 symbols(const om_plan *plan, om_arena *mem, const char *form)
@@ -25,21 +16,35 @@ symbols(const om_plan *plan, om_arena *mem, const char *form)
 	const char **all = OM_NEWN(mem, const char *, OM_FORMULA_SYMBOLS);
 
 	for (uint32_t d = 0; d < OM_FORMULA_SYMBOLS; d++)
-		all[d] = d < plan->nrange ? om_printf(mem, form, factor(mem, plan->range[d].symbol)) : "";
+		all[d] = d < plan->nrange ? om_printf(mem, form, om_symbol_text(mem, om_clean_text(mem, plan->range[d].symbol))) : "";
 	return all;
 }
 
-/* The bytes of a run outside of `arena` bytes of arenas; NULL: not known. */
+/* Both lists, one after the other. */
+static const om_rounded *
+joined(const om_formula *a, const om_formula *b, om_arena *mem)
+{
+	om_rounded *all = OM_NEWN(mem, om_rounded, (size_t)a->nrounded + b->nrounded);
+
+	if (a->nrounded)
+		memcpy(all, a->rounded, a->nrounded * sizeof *all);
+	if (b->nrounded)
+		memcpy(all + a->nrounded, b->rounded, b->nrounded * sizeof *all);
+	return all;
+}
+
+/* The bytes of a run with `arena` bytes of arenas; NULL: not known. */
 static const om_formula *
 total_of(const om_plan *plan, const om_formula *arena, om_arena *mem)
 {
+	const om_formula *outside = plan->formulas->outside;
 	om_formula *sum = OM_NEW(mem, om_formula);
 
-	if (plan->narena != 1 || !plan->formulas->outside)
+	if (plan->narena != 1 || !outside)
 		return NULL;
-	*sum = *arena;
+	*sum = (om_formula){arena->sum, joined(arena, outside, mem), arena->nrounded + outside->nrounded, NULL};
 	for (int k = 0; k < OM_FORMULA_TERMS; k++)
-		if (__builtin_add_overflow(sum->sum.factor[k], plan->formulas->outside->factor[k], &sum->sum.factor[k]))
+		if (__builtin_add_overflow(sum->sum.factor[k], outside->sum.factor[k], &sum->sum.factor[k]))
 			return NULL;
 	sum->other = arena->other ? total_of(plan, arena->other, mem) : NULL;
 	return sum->other || !arena->other ? sum : NULL;
@@ -68,13 +73,13 @@ write_piece(const om_plan *plan, const om_formula_piece *x, om_arena *mem, FILE 
 	for (uint32_t k = 0; k < plan->narena; k++) {
 		const char *name = plan->narena > 1 ? om_clean_text(mem, plan->arena[k].name) : "arena";
 		fprintf(to, "    %s %s %s bytes\n", name, x->least ? "<=" : "=",
-			om_formula_text(mem, &x->arena[k], symbol, "up", "max"));
+			om_formula_text(mem, &x->arena[k], symbol, NULL));
 		if (x->least)
-			fprintf(to, "    %s >= %s bytes\n", name, om_formula_text(mem, &x->least[k], symbol, "up", "max"));
+			fprintf(to, "    %s >= %s bytes\n", name, om_formula_text(mem, &x->least[k], symbol, NULL));
 	}
 	const om_formula *total = total_of(plan, x->arena, mem);
 	if (total)
-		fprintf(to, "    total %s %s bytes\n", x->least ? "<=" : "=", om_formula_text(mem, total, symbol, "up", "max"));
+		fprintf(to, "    total %s %s bytes\n", x->least ? "<=" : "=", om_formula_text(mem, total, symbol, NULL));
 }
 
 static void
@@ -154,7 +159,7 @@ om_report_largest(const om_report *r, om_arena *mem, uint32_t most, FILE *to)
 	fputs("\nlargest values:\n", to);
 	for (uint32_t k = 0; k < n && k < most; k++)
 		fprintf(to, "  %s: %s bytes\n", om_clean_text(mem, all[k].value->name),
-			om_polynomial_text(mem, all[k].bytes, symbols(r->prog->plan, mem, "%s")));
+			om_polynomial_text(mem, all[k].bytes, symbols(r->prog->plan, mem, "%s"), NULL));
 	if (n > most)
 		fprintf(to, "  and %" PRIu32 " more\n", n - most);
 }
@@ -164,7 +169,7 @@ om_report_largest(const om_report *r, om_arena *mem, uint32_t most, FILE *to)
 static json_t *
 text_of(om_arena *mem, const om_formula *f, const char *const *symbol)
 {
-	return json_string(om_formula_text(mem, f, symbol, "up", "max"));
+	return json_string(om_formula_text(mem, f, symbol, NULL));
 }
 
 static json_t *
@@ -188,7 +193,7 @@ values_json(const om_report *r, const om_formula_piece *x, om_arena *mem)
 		if (plan->formulas->bytes[k])
 			json_array_append_new(all, json_pack("{s:o,s:i,s:o,s:s}", "name", om_json_text(mem, r->prog->values[k]->name),
 				"arena", (int)plan->place[k].arena, "offset", x->offset[k] ? text_of(mem, x->offset[k], symbol) : json_null(),
-				"bytes", om_polynomial_text(mem, plan->formulas->bytes[k], symbol)));
+				"bytes", om_polynomial_text(mem, plan->formulas->bytes[k], symbol, NULL)));
 	return all;
 }
 
@@ -299,14 +304,29 @@ condition(const struct macros *m, const om_formula_piece *x)
 	return text;
 }
 
-/* The macro of the larger number takes two. */
+/* The largest of `n` sums.  The macro takes two and has each of them twice: so halves are compared. */
 static const char *
-expression(const struct macros *m, const om_formula *f)
+expression(const struct macros *m, const om_formula *f, uint32_t n)
 {
-	const om_formula one = {f->sum, f->rounded, f->nrounded, f->align, NULL};
-	const char *text = om_formula_text(m->mem, &one, m->symbol, m->round, "");
+	const om_formula one = {f->sum, f->rounded, f->nrounded, NULL};
+	const om_formula_words words = {m->round, "", ""};
+	const om_formula *half = f;
 
-	return f->other ? om_printf(m->mem, "%s(%s, %s)", m->largest, text, expression(m, f->other)) : text;
+	if (n == 1)
+		return om_formula_text(m->mem, &one, m->symbol, &words);
+	for (uint32_t k = 0; k < n / 2; k++)
+		half = half->other;
+	return om_printf(m->mem, "%s(%s, %s)", m->largest, expression(m, f, n / 2), expression(m, half, n - n / 2));
+}
+
+static uint32_t
+count_sums(const om_formula *f)
+{
+	uint32_t n = 0;
+
+	for (; f; f = f->other)
+		n++;
+	return n;
 }
 
 /* A macro whose value is that of the formula of the piece that the numbers lie in; UINT64_MAX outside of the ranges. */
@@ -316,7 +336,7 @@ define(const struct macros *m, const char *what, const om_formula *const *f)
 	fprintf(m->to, "#define %s_%s_FOR(%s) (", m->upper, what, m->parameters);
 	for (uint32_t k = 0; k < m->plan->formulas->npiece; k++)
 		fprintf(m->to, "%s ? (uint64_t)(%s) : ", condition(m, &m->plan->formulas->piece[k]),
-			expression(m, f[k]));
+			expression(m, f[k], count_sums(f[k])));
 	fputs("UINT64_MAX)\n", m->to);
 }
 

@@ -54,4 +54,18 @@ program "strides" ir 8 opset 17
 	ret %d
 }
 IR
-om report strides.ir --dim-range N=2..9 | sed -n "/formula/,/^$/p"
+om report strides.ir --dim-range N=2..9 | sed -n "/memory by/,/^$/p"
+om plan strides.ir --dim-range N=2..9 --export c-header:strides.h 2>&1 | head -1
+grep 'BYTES_FOR(N)' strides.h
+cat >joined.ir <<'IR'
+program "joined" ir 8 opset 17
+^main(%x: float32[1,1,N,8]) {
+	%a = MaxPool(%x) {kernel_shape = [1, 1], strides = [2, 1]}
+	%b = MaxPool(%x) {kernel_shape = [1, 1], strides = [3, 1]}
+	%c = Concat(%a, %b) {axis = 2}
+	%d = Exp(%c)
+	%e = ReduceMean(%d) {keepdims = 0}
+	ret %e
+}
+IR
+om report joined.ir --dim-range N=2..9 | sed -n "/formula/,/^$/p"

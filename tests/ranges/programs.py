@@ -1,14 +1,16 @@
-"""Random models with symbols N and S, and T in every third, in which each size of a range runs by one plan.
+"""Random models with symbols N and S, and some with T, in which each size of a range runs by one plan.
 
     programs.py ONNXMEM FIRST COUNT
 
-Each is planned for N=1..5, S=1..4, T=1..3, alternately for the targets generic and cpu.  Every size runs by the plan of the
+Two of seven have convolutions and pools with strides over N rows and S columns, so that sizes are divided and rounded.
+Each is planned for N=1..5, S=1..4, T=1..3, with strides for N=9..14, S=8..12, alternately for the targets generic and cpu.  Every size runs by the plan of the
 file, also with poisoned memory, in no more than its arena, and equals ONNX Runtime, and a plan that was made for that
 size alone.  What it takes is what the formulas of the report say.  The size above the range is refused.  Every fifth model
-is planned for N=1..60, S=1..50, too, where formulas are proven without looking at each size, and some sizes are
+is planned for N=1..60, S=1..50, with strides for N=9..90, S=8..70, too, where formulas are proven without looking at each size, and some sizes are
 compared.  Prints TAP."""
 import itertools
 import json
+import math
 import os
 import random
 import subprocess
@@ -24,10 +26,17 @@ ONNXMEM, FIRST, COUNT = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 CHANNELS = 4
 RANGES = {"N": (1, 5), "S": (1, 4), "T": (1, 3)}
 LARGE = {"N": (1, 60), "S": (1, 50), "T": (1, 3)}
+STRIDED_RANGES = {"N": (9, 14), "S": (8, 12), "T": (1, 1)}
+STRIDED_LARGE = {"N": (9, 90), "S": (8, 70), "T": (1, 1)}
 
 
 class Maker:
     """Values of shape [N, S, CHANNELS]; ops that keep it, and some that leave it and come back."""
+
+    ranges, large = RANGES, LARGE
+
+    def shape(self, n, s):
+        return (n, s, CHANNELS)
 
     def __init__(self, seed):
         self.has_third = seed % 3 == 0
@@ -110,13 +119,58 @@ class Maker:
                   self.by_shape, self.third]
         for _ in range(self.rng.randrange(3, 14)):
             self.values.append(self.rng.choice(makers)(self.pick()))
-        inputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["N", "S", CHANNELS]) for n in ("x", "y")]
+        return self.finish()
+
+    def finish(self):
+        inputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, self.shape("N", "S")) for n in ("x", "y")]
         if self.has_third:
             inputs.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, ["T", CHANNELS]))
         outputs = [helper.make_tensor_value_info(v, TensorProto.FLOAT, None)
                    for v in dict.fromkeys([self.values[-1], self.rng.choice(self.values[2:])])]
         graph = helper.make_graph(self.nodes, "g", inputs, outputs, self.constants)
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+
+
+class Strided(Maker):
+    """Values of shape [1, CHANNELS, rows, columns] by the strides that lead to them; ops that divide rows and columns."""
+
+    ranges, large = STRIDED_RANGES, STRIDED_LARGE
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        self.has_third = False
+        self.way = {"x": (), "y": ()}  # by value: equal ways lead to equal shapes
+
+    def shape(self, n, s):
+        return (1, CHANNELS, n, s)
+
+    def same(self, v):
+        """A value of the shape of `v`."""
+        return self.rng.choice([u for u in self.values if self.way[u] == self.way[v]])
+
+    def window(self, v):
+        """Rows and columns may have other strides; after two windows there are few left."""
+        strides = [self.rng.choice([1, 2, 2, 3]) for _ in range(2)]
+        size = self.rng.choice([1, 2, 3])
+        low, high = self.rng.randrange(size), self.rng.randrange(size)
+        kind = self.rng.choice(["Conv", "MaxPool", "AveragePool"])
+        more = {} if kind == "Conv" else {"ceil_mode": self.rng.randrange(2)}
+        if len(self.way[v]) == 2:
+            strides, size, low, high = [1, 1], 3, 1, 1
+        weights = [self.weights(CHANNELS, CHANNELS, size, size)] if kind == "Conv" else []
+        out = self.op(kind, v, *weights, kernel_shape=[size, size], strides=strides, pads=[low, low, high, high], **more)
+        is_same = strides == [1, 1] and low + high == size - 1
+        self.way[out] = self.way[v] + (() if is_same else ((*strides, size, low, high, more.get("ceil_mode", 0)),))
+        return out
+
+    def model(self):
+        for _ in range(self.rng.randrange(3, 12)):
+            v = self.pick()
+            kind = self.rng.randrange(4)
+            out = self.window(v) if kind < 2 else self.pointwise(v) if kind == 2 else self.op("Add", v, self.same(v))
+            self.way.setdefault(out, self.way[v])
+            self.values.append(out)
+        return self.finish()
 
 
 def run(*args):
@@ -132,7 +186,7 @@ def formulas(folder, args):
     found = json.loads(text)["formulas"]
 
     def value(text, sizes):
-        return eval(text, {"up": lambda n, to: -(-n // to) * to, **sizes})  # of our own making
+        return eval(text, {"up": lambda n, to: -(-n // to) * to, "floor": math.floor, **sizes})  # of our own making
 
     def bounds(**sizes):
         for piece in found["pieces"]:
@@ -153,7 +207,7 @@ class Check:
 
     def __init__(self, seed, folder):
         self.seed, self.folder = seed, folder
-        self.maker = Maker(seed)
+        self.maker = (Strided if seed % 7 in (3, 5) else Maker)(seed)
         self.planning = ["--target", ["generic", "cpu"][seed % 2], "--io", ["caller", "arena"][seed // 2 % 2]]
         onnx.save(self.maker.model(), self.path("m.onnx"))
         self.session = onnxruntime.InferenceSession(self.path("m.onnx"))
@@ -163,7 +217,7 @@ class Check:
         return os.path.join(self.folder, name)
 
     def save_inputs(self, n, s, t):
-        x = {k: self.numbers.standard_normal((n, s, CHANNELS)).astype(np.float32) for k in ("x", "y")}
+        x = {k: self.numbers.standard_normal(self.maker.shape(n, s)).astype(np.float32) for k in ("x", "y")}
         if self.maker.has_third:
             x["w"] = self.numbers.standard_normal((t, CHANNELS)).astype(np.float32)
         np.savez(self.path("in.npz"), **x)
@@ -215,22 +269,25 @@ class Check:
 
     def small(self):
         planned, own = self.path("p.onnx"), self.path("m.onnx")
-        each = [range(low, high + 1) for low, high in RANGES.values()]
+        ranges = self.maker.ranges
+        each = [range(low, high + 1) for low, high in ranges.values()]
         if not self.maker.has_third:
             each[2] = range(1, 2)
-        error = self.ranges(RANGES, itertools.product(*each), ([planned], [planned, "--poison"], [own, *self.planning]))
+        error = self.ranges(ranges, itertools.product(*each), ([planned], [planned, "--poison"], [own, *self.planning]))
         if error:
             return error
-        self.save_inputs(6, 1, 1)
+        low, high = ranges["N"]
+        self.save_inputs(high + 1, ranges["S"][0], 1)
         status, text = run("run", planned, "--data", self.path("in.npz"))
-        if status != 1 or "N is 6, but the plan is for 1 to 5" not in text:
+        if status != 1 or f"N is {high + 1}, but the plan is for {low} to {high}" not in text:
             return f"above the range: exit {status}, {text}"
         return None
 
     def large(self):
         rng = random.Random(self.seed)
-        sizes = [tuple(rng.randint(low, high) for low, high in LARGE.values()) for _ in range(6)]
-        return self.ranges(LARGE, sizes, ([self.path("p.onnx")],))
+        large = self.maker.large
+        sizes = [tuple(rng.randint(low, high) for low, high in large.values()) for _ in range(6)]
+        return self.ranges(large, sizes, ([self.path("p.onnx")],))
 
 
 def check(seed, folder):

@@ -15,7 +15,7 @@ static const om_sample_grid grid = {.at = {{1, 5, 9}, {2, 3, 7}, {1, 50, 100}}, 
 static om_polynomial
 random_polynomial(uint64_t *state)
 {
-	om_polynomial f;
+	om_polynomial f = {{0}};
 
 	for (int k = 0; k < OM_FORMULA_TERMS; k++)
 		f.factor[k] = om_rng(state) % 3 ? 0 : (int64_t)(om_rng(state) % 2000);
@@ -54,7 +54,7 @@ what_has_no_integer_factors_is_no_polynomial(void)
 {
 	const om_sample_grid line = {.at = {{1, 2, 3}}, .n = {3, 1, 1}}, wide = {.at = {{1, 4}}, .n = {2, 1, 1}};
 	const int64_t triangles[OM_FORMULA_TERMS] = {1, 3, 6}, halves[OM_FORMULA_TERMS] = {1, 2};
-	om_polynomial f;
+	om_polynomial f = {{0}};
 
 	CU_ASSERT_FALSE(om_polynomial_fit(&line, triangles, &f));
 	CU_ASSERT_FALSE(om_polynomial_fit(&wide, halves, &f));
@@ -69,11 +69,11 @@ values_are_between_control_points(void)
 
 	for (int t = 0; t < 200; t++) {
 		om_polynomial f = random_polynomial(&state);
-		int64_t least = INT64_MAX, most = INT64_MIN, x;
+		int64_t least = INT64_MAX, most = INT64_MIN, x, y;
 		f.factor[0] += 1 << 24;
 		f.factor[1] = -f.factor[1];
 		for (int k = 0; k < OM_FORMULA_TERMS; k++) {
-			CU_ASSERT_FATAL(om_polynomial_control(&f, low, high, k, &x));
+			CU_ASSERT_FATAL(om_polynomial_control(&f, low, high, k, &x, &y) && x == y);
 			least = x < least ? x : least;
 			most = x > most ? x : most;
 		}
@@ -84,8 +84,41 @@ values_are_between_control_points(void)
 			const int64_t is = 8 * (int64_t)value_at(&f, n[0], n[1], n[2]);
 			CU_ASSERT(least <= is && is <= most);
 		}
-		CU_ASSERT(om_polynomial_control(&f, low, high, 0, &x) && x == 8 * (int64_t)value_at(&f, 1, 0, 10));
-		CU_ASSERT(om_polynomial_control(&f, low, high, 26, &x) && x == 8 * (int64_t)value_at(&f, 40, 3, 12));
+		CU_ASSERT(om_polynomial_control(&f, low, high, 0, &x, &y) && x == 8 * (int64_t)value_at(&f, 1, 0, 10));
+		CU_ASSERT(om_polynomial_control(&f, low, high, 26, &x, &y) && x == 8 * (int64_t)value_at(&f, 40, 3, 12));
+	}
+}
+
+/* Of quotients, by what is at most and at least a polynomial without them: everywhere, and at each point of a box. */
+static void
+quotients_are_between_their_bounds(void)
+{
+	uint64_t state = 5;
+
+	for (int t = 0; t < 300; t++) {
+		const int64_t low[] = {(int64_t)(om_rng(&state) % 9), 1, 3}, high[] = {low[0] + 20, 1 + t % 7, 3};
+		om_polynomial f = random_polynomial(&state), least, most;
+		f.factor[0] += 1 << 24;
+		f.factor[1] = t % 2 ? f.factor[1] : -f.factor[1];
+		for (int d = 0; d < 2; d++) {
+			f.by[d] = (int64_t)(om_rng(&state) % 6);
+			f.add[d] = f.by[d] ? (int64_t)(om_rng(&state) % 8) - low[d] : 0;
+		}
+		CU_ASSERT_FATAL(om_polynomial_bound(&f, low, false, &least) && om_polynomial_bound(&f, low, true, &most));
+		CU_ASSERT(!om_polynomial_has_quotients(&least) && !om_polynomial_has_quotients(&most));
+		int64_t from = INT64_MAX, to = INT64_MIN, x, y;
+		for (int k = 0; k < OM_FORMULA_TERMS; k++) {
+			CU_ASSERT_FATAL(om_polynomial_control(&f, low, high, k, &x, &y) && x <= y);
+			from = x < from ? x : from;
+			to = y > to ? y : to;
+		}
+		for (int64_t n = low[0]; n <= high[0]; n++) {
+			const int64_t is = (int64_t)value_at(&f, n, low[1], 3), at[] = {n, low[1], 3};
+			uint64_t more;
+			CU_ASSERT(from <= 8 * is && 8 * is <= to);
+			CU_ASSERT(om_polynomial_value(&most, at, &more) && more >= (uint64_t)is);
+			CU_ASSERT(!om_polynomial_value(&least, at, &more) || more <= (uint64_t)is);
+		}
 	}
 }
 
@@ -105,14 +138,23 @@ formulas_are_written_as_text(void)
 {
 	const char *const symbol[] = {"N", "S", "T"};
 	const om_polynomial f = {.factor = {12288, 40960, -1, 0, 1}}, odd = {.factor = {4, 36}};
-	const om_rounded two = {2, odd};
-	const om_formula second = {.sum = {{7}}, .align = 64}, first = {.rounded = &two, .nrounded = 1, .align = 64, .other = &second};
+	const om_polynomial half = {{8, 64}, {-1}, {2}}, third = {.factor = {0, 5}, .by = {3}};
+	const om_rounded two = {2, 64, odd}, parts[] = {{3, 8, half}, {1, 64, third}};
+	const om_formula second = {.sum = {{7}}}, first = {.rounded = &two, .nrounded = 1, .other = &second};
+	const om_formula quotients = {.rounded = parts, .nrounded = 2};
+	const int64_t eight[] = {8, 0, 0};
+	const om_formula_words c = {"UP", "MAX", ""};
 	const int64_t n[] = {1, 0, 0};
 	om_arena *mem = om_arena_new();
 
-	CU_ASSERT_STRING_EQUAL(om_polynomial_text(mem, &f, symbol), "N*S - N*N + 40960*N + 12288");
-	CU_ASSERT_STRING_EQUAL(om_formula_text(mem, &first, symbol, "up", "max"), "max(2*up(36*N + 4, 64), 7)");
+	CU_ASSERT_STRING_EQUAL(om_polynomial_text(mem, &f, symbol, NULL), "N*S - N*N + 40960*N + 12288");
+	CU_ASSERT_STRING_EQUAL(om_formula_text(mem, &first, symbol, NULL), "max(2*up(36*N + 4, 64), 7)");
 	CU_ASSERT_EQUAL(om_formula_value(&first, n), 128);
+	CU_ASSERT_STRING_EQUAL(om_formula_text(mem, &quotients, symbol, NULL), "192*floor((N - 1)/2) + 24 + up(5*floor(N/3), 64)");
+	CU_ASSERT_STRING_EQUAL(om_formula_text(mem, &quotients, symbol, &c), "192*((N - 1)/2) + 24 + UP(5*(N/3), 64)");
+	CU_ASSERT_EQUAL(om_formula_value(&quotients, eight), 192 * 3 + 24 + 64);
+	CU_ASSERT_STRING_EQUAL(om_symbol_text(mem, "a + 1"), "(a + 1)");
+	CU_ASSERT_STRING_EQUAL(om_symbol_text(mem, "a"), "a");
 	om_arena_free(mem);
 }
 
@@ -221,28 +263,77 @@ a_plan_without_ranges_has_none(void)
 	bench_close(&t);
 }
 
-/* Rows of a strided convolution: a size that is no polynomial is named. */
+/* ---- Sizes that are divided. ---- */
+
+/* A plan for N and S from `low` to these, with its formulas. */
+static om_prog *
+plan_from(bench *t, om_io io, int64_t low, int64_t n_high, int64_t s_high)
+{
+	om_prog *p;
+
+	plan_io(t, t->p, io, n_high, s_high, &p);
+	((om_dim_range *)p->plan->range)[0].low = ((om_dim_range *)p->plan->range)[1].low = low;
+	CU_ASSERT_FATAL(is_ok(t->s, om_host_find_formulas(t->h, t->p, p)));
+	return p;
+}
+
+/* Rows and columns are divided, and divided again. */
+static const char strided[] =
+	"program \"t\" ir 8 opset 17\n"
+	"^g(%x: float32[1,3,N,S]) {\n"
+	"	%a = Relu(%x)\n"
+	"	%b = MaxPool(%a) {kernel_shape = [3, 3], strides = [2, 3], pads = [1, 1, 1, 1]}\n"
+	"	%c = Exp(%b)\n"
+	"	%d = MaxPool(%c) {kernel_shape = [2, 1], strides = [2, 1], pads = [0, 0, 1, 0]}\n"
+	"	%e = Exp(%d)\n"
+	"	%f = Sub(%e, %d)\n"
+	"	ret %f\n"
+	"}\n";
+
+static void
+strides_lead_to_quotients(void)
+{
+	static const int64_t high[][2] = {{14, 9}, {100, 130}};  /* each size is looked at; paths are compared at control points */
+	uint64_t bytes, state = 3;
+	bench t;
+
+	unit_start(&t, strided, NULL);
+	for (int k = 0; k < 2; k++) {
+		om_prog *p = plan_from(&t, OM_IO_ARENA, 2, high[k][0], high[k][1]);
+		CU_ASSERT_PTR_NULL_FATAL(p->plan->formulas->why);
+		CU_ASSERT_PTR_NULL(p->plan->formulas->piece->least);
+		for (int i = 0; i < 60; i++) {
+			const int64_t at[] = {2 + (int64_t)(om_rng(&state) % (uint64_t)(high[k][0] - 1)),
+				2 + (int64_t)(om_rng(&state) % (uint64_t)(high[k][1] - 1))};
+			CU_ASSERT(om_plan_arena_at(p->plan, 0, at, &bytes));
+			CU_ASSERT_EQUAL(bytes, shrunk(&t, t.p, at[0], at[1], high[k][0], high[k][1]));
+		}
+		om_prog_free(p);
+	}
+	bench_close(&t);
+}
+
+/* Halves and thirds of rows, in one value: neither a polynomial of a quotient. */
 static void
 a_size_that_is_no_polynomial_is_the_reason(void)
 {
-	static const char strided[] =
+	static const char joined[] =
 		"program \"t\" ir 8 opset 17\n"
 		"^g(%x: float32[1,1,N,S]) {\n"
 		"	%a = Relu(%x)\n"
-		"	%b = MaxPool(%a) {kernel_shape = [2, 2], strides = [2, 2]}\n"
-		"	%c = Exp(%b)\n"
-		"	%d = ReduceMean(%c) {keepdims = 0}\n"
-		"	ret %d\n"
+		"	%b = MaxPool(%a) {kernel_shape = [1, 1], strides = [2, 1]}\n"
+		"	%c = MaxPool(%a) {kernel_shape = [1, 1], strides = [3, 1]}\n"
+		"	%d = Concat(%b, %c) {axis = 2}\n"
+		"	%e = Exp(%d)\n"
+		"	%f = ReduceMean(%e) {keepdims = 0}\n"
+		"	ret %f\n"
 		"}\n";
 	bench t;
-	om_prog *p;
 
-	unit_start(&t, strided, NULL);
-	plan_range(&t, t.p, 9, 8, &p);
-	((om_dim_range *)p->plan->range)[0].low = ((om_dim_range *)p->plan->range)[1].low = 2;
-	CU_ASSERT_FATAL(is_ok(t.s, om_host_find_formulas(t.h, t.p, p)));
+	unit_start(&t, joined, NULL);
+	om_prog *p = plan_from(&t, OM_IO_ARENA, 2, 9, 8);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(p->plan->formulas->why);
-	CU_ASSERT_PTR_NOT_NULL(strstr(p->plan->formulas->why, "is no polynomial of N, S"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(p->plan->formulas->why, "is no polynomial of N, S, nor of a quotient of each"));
 	CU_ASSERT_EQUAL(p->plan->formulas->npoint, 8);  /* N = 2..9 */
 	for (uint32_t k = 0; k < p->plan->formulas->npoint; k++) {
 		const om_formula_point *at = &p->plan->formulas->point[k];
@@ -252,29 +343,32 @@ a_size_that_is_no_polynomial_is_the_reason(void)
 	bench_close(&t);
 }
 
-/* The output, in memory of the caller, has every second number: what lies between those that give polynomials tells. */
+/* The output, in memory of the caller, has every second number; or what is no polynomial, and then the total is not known. */
 static void
-a_total_that_is_no_polynomial_is_not_known(void)
+what_is_outside_has_quotients_or_is_not_known(void)
 {
-	static const char strided[] =
+	static const char text[] =
 		"program \"t\" ir 8 opset 17\n"
-		"^g(%x: float32[1,4,N], %y: float32[S]) {\n"
-		"	%a = Relu(%x)\n"
-		"	%b = Neg(%a)\n"
-		"	%c = MaxPool(%b) {kernel_shape = [1], strides = [2], ceil_mode = 1}\n"
-		"	%d = Exp(%y)\n"
-		"	ret %c, %d\n"
+		"^g(%%x: float32[1,4,N], %%y: float32[S]) {\n"
+		"	%%a = Relu(%%x)\n"
+		"	%%b = Neg(%%a)\n"
+		"	%%c = MaxPool(%%b) {kernel_shape = [1], strides = [2], ceil_mode = 1}\n"
+		"	%%e = MaxPool(%%b) {kernel_shape = [1], strides = [3], ceil_mode = 1}\n"
+		"	%%f = Concat(%%c, %%e) {axis = 2}\n"
+		"	%%d = Exp(%%y)\n"
+		"	ret %%%s, %%d\n"
 		"}\n";
 	bench t;
 
-	for (int low = 1; low <= 2; low++) {     /* 1, 3, 5 are on a line, but not what lies between; 2, 3, 5 are not */
-		om_prog *p;
-		unit_start(&t, strided, NULL);
-		plan_io(&t, t.p, OM_IO_CALLER, 5, 3, &p);
-		((om_dim_range *)p->plan->range)[0].low = low;
-		CU_ASSERT_FATAL(is_ok(t.s, om_host_find_formulas(t.h, t.p, p)));
-		CU_ASSERT_PTR_NULL(p->plan->formulas->why);
-		CU_ASSERT_PTR_NULL(p->plan->formulas->outside);
+	for (int k = 0; k < 2; k++) {
+		char graph[600];
+		snprintf(graph, sizeof graph, text, k ? "f" : "c");
+		unit_start(&t, graph, NULL);
+		om_prog *p = plan_from(&t, OM_IO_CALLER, 1, 11, 3);
+		const om_formula *outside = p->plan->formulas->outside;
+		for (int64_t n = 1; n <= 11 && outside; n++)
+			CU_ASSERT_EQUAL(om_formula_value(outside, (int64_t[]){n, 3, 0}), (uint64_t)(16 * n + 12 + 16 * ((n + 1) / 2) + 12));
+		CU_ASSERT((outside != NULL) == (k == 0));
 		om_prog_free(p);
 		bench_close(&t);
 	}
@@ -284,12 +378,14 @@ static CU_TestInfo formula_tests[] = {
 	{"polynomials are found from their values", polynomials_are_found_from_their_values},
 	{"what has no integer factors is no polynomial", what_has_no_integer_factors_is_no_polynomial},
 	{"values are between control points", values_are_between_control_points},
+	{"quotients are between their bounds", quotients_are_between_their_bounds},
 	{"what does not fit is refused", what_does_not_fit_is_refused},
 	{"formulas are written as text", formulas_are_written_as_text},
 	{"formulas are what plans take", formulas_are_what_plans_take},
 	{"a plan without ranges has none", a_plan_without_ranges_has_none},
+	{"strides lead to quotients", strides_lead_to_quotients},
 	{"a size that is no polynomial is the reason", a_size_that_is_no_polynomial_is_the_reason},
-	{"a total that is no polynomial is not known", a_total_that_is_no_polynomial_is_not_known},
+	{"what is outside has quotients or is not known", what_is_outside_has_quotients_or_is_not_known},
 	CU_TEST_INFO_NULL
 };
 UNIT_SUITE("formulas", formula_tests);
