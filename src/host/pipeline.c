@@ -10,7 +10,7 @@
 #include "base/guard.h"
 #include "base/split.h"
 #include "host/host.h"
-#include "ir/dim_expression.h"
+#include "host/range_binding.h"
 #include "onnxmem/binding.h"
 
 enum { MOST_RANGES = 3 };
@@ -37,24 +37,6 @@ sizes_at(const struct search *w, uint32_t ends, uint32_t k, int64_t *n)
 	}
 }
 
-/* The shape of an input of w->prog, but for symbols with a range. */
-static om_status
-bind_input(const struct search *w, uint32_t input, const int64_t *n, om_binding *b)
-{
-	const om_value *open = w->open->first->param[input], *bound = w->prog->first->param[input];
-	om_shape shape = bound->shape;
-
-	if (bound->is_const && bound->data)
-		return om_binding_value(w->session, b, open->name, bound->data);
-	if (bound->type.kind != OM_TENSOR || !om_shape_is_known(&shape))
-		return OM_OK;
-	for (int d = 0; d < open->shape.rank && d < shape.rank; d++)
-		for (uint32_t k = 0; k < w->nrange && open->shape.dim[d] < 0 && open->shape.sym[d]; k++)
-			if (strcmp(w->range[k].symbol, open->shape.sym[d]) == 0)
-				shape.dim[d] = n[k];
-	return om_binding_shape(w->session, b, open->name, &shape);
-}
-
 /* The operators of all blocks, and what they compute. */
 static const char *
 outline(const struct search *w, const om_prog *p)
@@ -78,10 +60,8 @@ run_for(const struct search *w, const int64_t *n, const char *passes, const char
 {
 	om_binding *b = om_binding_new();
 	om_prog *p = NULL;
-	om_status st = b ? OM_OK : OM_MEMORY;
+	om_status st = b ? om_bind_sizes(w->session, &(om_ranged){w->open, w->prog, w->range, w->nrange}, n, b) : OM_MEMORY;
 
-	for (uint32_t k = 0; st == OM_OK && k < w->open->first->nparam; k++)
-		st = bind_input(w, k, n, b);
 	if (st == OM_OK)
 		st = om_prog_bind(w->session, w->open, b, &p);
 	if (st == OM_OK)
@@ -171,60 +151,11 @@ om_host_decided(om_host *h, const om_prog *p, const char *pipeline)
 	return pipeline;
 }
 
-/* ---- Dims that follow from others. ---- */
-
-struct derived {
-	const struct search *w;
-	bool *has_range;         /* a symbol of the expression has a range */
-};
-
-static bool
-is_called(const char *symbol, const char *name, size_t n)
-{
-	return symbol && strlen(symbol) == n && memcmp(symbol, name, n) == 0;
-}
-
-/* The number of a symbol in w->prog. */
-static bool
-number_of(const void *arg, const char *name, size_t n, int64_t *out)
-{
-	const struct derived *f = arg;
-	const om_block *open = f->w->open->first, *bound = f->w->prog->first;
-
-	for (uint32_t k = 0; k < f->w->nrange; k++)
-		*f->has_range |= is_called(f->w->range[k].symbol, name, n);
-	for (uint32_t k = 0; k < open->nparam; k++)
-		for (int d = 0; d < open->param[k]->shape.rank && d < bound->param[k]->shape.rank; d++)
-			if (is_called(open->param[k]->shape.sym[d], name, n))
-				return *out = bound->param[k]->shape.dim[d], *out >= 0;
-	return false;
-}
-
-/* A plan for a range binds symbols to its ends, and what follows from them would stay there. */
-static om_status
-refuse_derived(const struct search *w)
-{
-	const om_block *open = w->open->first, *bound = w->prog->first;
-
-	for (uint32_t k = 0; k < open->nparam; k++)
-		for (int d = 0; d < open->param[k]->shape.rank && d < bound->param[k]->shape.rank; d++) {
-			const char *symbol = open->param[k]->shape.sym[d];
-			bool has_range = false;
-			int64_t n;
-			if (symbol && om_dim_expression(symbol, number_of, &(struct derived){w, &has_range}, &n) && has_range
-			    && n == bound->param[k]->shape.dim[d])
-				return om_fail(w->session, OM_UNSUPPORTED, "input %s: dim %s follows from a dim that has a range, and plans "
-					"for ranges of such dims are not supported; plan for one size of it", open->param[k]->name, symbol);
-		}
-	return OM_OK;
-}
-
 static om_status
 find_whole(const struct search *w, const char **pipeline)
 {
 	const om_plan_request *r = w->host->request;
 
-	OM_TRY(refuse_derived(w));
 	*pipeline = om_host_decided(w->host, w->prog, r->precise ? om_default_pipeline() : om_target_pipeline(r->target));
 	return w->nrange ? find_pipeline(w, pipeline) : OM_OK;
 }

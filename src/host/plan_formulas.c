@@ -17,6 +17,7 @@
 #include "base/shape.h"
 #include "base/sizes.h"
 #include "host/host.h"
+#include "host/range_binding.h"
 #include "ir/binding.h"
 #include "ir/edit.h"
 #include "ir/query.h"
@@ -53,43 +54,14 @@ struct sampling {
 
 /* ---- Sizes of values. ---- */
 
-static const int64_t *
-number_of(const struct sampling *w, const char *symbol, const int64_t *n)
-{
-	for (uint32_t k = 0; symbol && k < w->plan->nrange; k++)
-		if (strcmp(w->plan->range[k].symbol, symbol) == 0)
-			return &n[k];
-	return NULL;
-}
-
-/* The shape of an input: that of the plan, but for symbols with a range. */
-static om_status
-bind_input(const struct sampling *w, const om_value *open, const int64_t *n, om_binding *b)
-{
-	const om_value *planned = om_block_param(w->p->first, open->name);
-	om_shape shape = planned ? planned->shape : om_shape_unknown();
-
-	if (planned && om_input_is_fixed(planned))
-		return om_binding_value(w->host->session, b, open->name, planned->data);
-	if (open->type.kind != OM_TENSOR || !om_shape_is_known(&shape))
-		return OM_OK;
-	for (int d = 0; d < open->shape.rank && d < shape.rank; d++) {
-		const int64_t *is = open->shape.dim[d] < 0 ? number_of(w, open->shape.sym[d], n) : NULL;
-		shape.dim[d] = is ? *is : shape.dim[d];
-	}
-	return om_binding_shape(w->host->session, b, open->name, &shape);
-}
-
 static om_status
 bind_all(const struct sampling *w, const int64_t *n, om_binding *b, om_prog **out)
 {
+	const om_ranged r = {w->open, w->p, w->plan->range, w->plan->nrange};
+
 	if (!b)
 		return OM_MEMORY;
-	for (uint32_t k = 0; k < w->plan->nrange; k++)
-		if (om_prog_has_symbol(w->open, w->plan->range[k].symbol))
-			OM_TRY(om_binding_dim(w->host->session, b, w->plan->range[k].symbol, n[k]));
-	for (uint32_t k = 0; k < w->open->first->nparam; k++)
-		OM_TRY(bind_input(w, w->open->first->param[k], n, b));
+	OM_TRY(om_bind_sizes(w->host->session, &r, n, b));
 	OM_TRY(om_prog_bind(w->host->session, w->open, b, out));
 	return om_host_run(w->host, *out, w->p->passes ? w->p->passes : "shapes");
 }

@@ -127,3 +127,11 @@ om_dim_expression(const char *text, om_symbol_number *number, const void *arg, i
 	*out = n;
 	return true;
 }
+
+bool
+om_dim_follows(const char *text, om_symbol_number *before, om_symbol_number *after, const void *arg, int64_t was, int64_t *out)
+{
+	int64_t n;
+
+	return om_dim_expression(text, before, arg, &n) && n == was && om_dim_expression(text, after, arg, out);
+}

@@ -1,8 +1,8 @@
 /* Which sizes a plan is read for.
  *
  * A plan is made for numbers: a document has those of symbols, and the shapes of inputs.  For symbols with a
- * range, it is made for the largest, and serves all others of the range at the same offsets.  Which is
- * wanted follows from what the caller gives: numbers of symbols, and shapes of inputs that have them as dims. */
+ * range, it is made for the largest, and serves all others of the range at the same offsets; so do dims that follow
+ * from them, "a + 1" from a.  Which is wanted follows from what the caller gives: numbers of symbols, and shapes of inputs that have them as dims. */
 #include <config.h>
 
 #include <inttypes.h>
@@ -10,6 +10,7 @@
 #include "base/hex.h"
 #include "base/shape.h"
 #include "ir/binding.h"
+#include "ir/dim_expression.h"
 #include "ir/query.h"
 #include "onnx/plan_binding.h"
 #include "onnxmem/tensor.h"
@@ -37,6 +38,42 @@ range_of(const struct sizes *s, const char *symbol)
 		if (strcmp(s->z->range[k].symbol, symbol) == 0)
 			return k;
 	return NONE;
+}
+
+/* The number of a symbol in the document. */
+static bool
+number_before(const void *arg, const char *name, size_t n, int64_t *out)
+{
+	const struct sizes *s = arg;
+	const char *symbol = om_printf(s->z->mem, "%.*s", (int)n, name);
+	const json_t *j = json_object_get(json_object_get(s->z->root, "dims"), symbol);
+
+	*out = json_integer_value(j);
+	return json_is_integer(j);
+}
+
+/* The one that is wanted. */
+static bool
+number_after(const void *arg, const char *name, size_t n, int64_t *out)
+{
+	const struct sizes *s = arg;
+
+	for (uint32_t k = 0; k < s->z->nrange; k++)
+		if (strlen(s->z->range[k].symbol) == n && memcmp(s->z->range[k].symbol, name, n) == 0)
+			return *out = s->wanted[k], true;
+	return number_before(arg, name, n, out);
+}
+
+/* What is wanted of a dim that has the number `is` in the document. */
+static int64_t
+wanted_of(const struct sizes *s, const char *symbol, int64_t is)
+{
+	const uint32_t range = range_of(s, symbol);
+	int64_t n;
+
+	if (range != NONE)
+		return s->wanted[range];
+	return symbol && om_dim_follows(symbol, number_before, number_after, s, is, &n) ? n : is;
 }
 
 static om_status
@@ -88,9 +125,22 @@ want_symbols(const struct sizes *s)
 			OM_TRY(want(s, range, n));
 		else if (!json_is_integer(fixed))
 			return om_fail(z->session, OM_USAGE, "no dim of the model is called %s", symbol);
-		else if (json_integer_value(fixed) != n)
-			return om_fail(z->session, OM_SHAPE, "%s is %" PRId64 ", but the plan is for %s = %" PRId64, symbol, n, symbol,
-				(int64_t)json_integer_value(fixed));
+	}
+	return OM_OK;
+}
+
+/* Numbers without a range are those of the plan, or follow from what is wanted. */
+static om_status
+check_symbols(const struct sizes *s)
+{
+	const om_plan_sizes *z = s->z;
+	const char *symbol;
+	int64_t n;
+
+	for (size_t k = 0; om_binding_symbol(z->given, k, &symbol, &n); k++) {
+		const int64_t is = wanted_of(s, symbol, json_integer_value(json_object_get(json_object_get(z->root, "dims"), symbol)));
+		if (is != n)
+			return om_fail(z->session, OM_SHAPE, "%s is %" PRId64 ", but the plan is for %s = %" PRId64, symbol, n, symbol, is);
 	}
 	return OM_OK;
 }
@@ -130,11 +180,10 @@ bind_dims(const struct sizes *s, om_binding *out)
 	json_t *j;
 
 	json_object_foreach(json_object_get(z->root, "dims"), symbol, j) {
-		const uint32_t range = range_of(s, symbol);
 		int64_t n;
 		OM_TRY(get_dim(z, j, "a dim", &n));
 		if (om_prog_has_symbol(z->prog, symbol))  /* others appear only after inference */
-			OM_TRY(not_for(z, om_binding_dim(z->session, out, symbol, range == NONE ? n : s->wanted[range])));
+			OM_TRY(not_for(z, om_binding_dim(z->session, out, symbol, wanted_of(s, symbol, n))));
 	}
 	return OM_OK;
 }
@@ -155,10 +204,11 @@ read_shape(const struct sizes *s, const char *input, const json_t *dims, om_shap
 		const bool is_open = v && v->shape.rank == (int)rank && v->shape.dim[d] < 0;
 		const uint32_t range = is_open ? range_of(s, v->shape.sym[d]) : NONE;
 		*whole &= !json_is_null(j);
-		if (range != NONE)
-			shape->dim[d] = s->wanted[range];
-		else if (!json_is_null(j))
+		if (range == NONE && json_is_null(j))
+			continue;
+		if (range == NONE)
 			OM_TRY(get_dim(s->z, j, "a dim", &shape->dim[d]));
+		shape->dim[d] = is_open ? wanted_of(s, v->shape.sym[d], shape->dim[d]) : shape->dim[d];
 	}
 	return OM_OK;
 }
@@ -261,6 +311,7 @@ read_all(struct sizes *s, om_binding *out)
 	OM_TRY(read_ranges(s));
 	OM_TRY(want_symbols(s));
 	OM_TRY(want_shapes(s));
+	OM_TRY(check_symbols(s));
 	OM_TRY(bind_dims(s, out));
 	OM_TRY(bind_inputs(s, out));
 	OM_TRY(bind_constants(s, out));

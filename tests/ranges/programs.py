@@ -2,7 +2,7 @@
 
     programs.py ONNXMEM FIRST COUNT
 
-Two of seven have convolutions and pools with strides over N rows and S columns, so that sizes are divided and rounded.
+In every seventh, dims of another input follow from them: "N + 1", "2*S".  Two of seven have convolutions and pools with strides over N rows and S columns, so that sizes are divided and rounded.
 Each is planned for N=1..5, S=1..4, T=1..3, with strides for N=9..14, S=8..12, alternately for the targets generic and cpu.  Every size runs by the plan of the
 file, also with poisoned memory, in no more than its arena, and equals ONNX Runtime, and a plan that was made for that
 size alone.  What it takes is what the formulas of the report say.  The size above the range is refused.  Every fifth model
@@ -37,6 +37,10 @@ class Maker:
 
     def shape(self, n, s):
         return (n, s, CHANNELS)
+
+    def shapes(self, n, s):
+        """Of the inputs x and y."""
+        return self.shape(n, s), self.shape(n, s)
 
     def __init__(self, seed):
         self.has_third = seed % 3 == 0
@@ -121,14 +125,30 @@ class Maker:
             self.values.append(self.rng.choice(makers)(self.pick()))
         return self.finish()
 
+    def inputs(self):
+        return [(name, TensorProto.FLOAT, shape) for name, shape in zip("xy", self.shapes("N", "S"))]
+
     def finish(self):
-        inputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, self.shape("N", "S")) for n in ("x", "y")]
+        inputs = [helper.make_tensor_value_info(*x) for x in self.inputs()]
         if self.has_third:
             inputs.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, ["T", CHANNELS]))
         outputs = [helper.make_tensor_value_info(v, TensorProto.FLOAT, None)
                    for v in dict.fromkeys([self.values[-1], self.rng.choice(self.values[2:])])]
         graph = helper.make_graph(self.nodes, "g", inputs, outputs, self.constants)
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+
+
+class Derived(Maker):
+    """The input y has dims that follow from those of x; a part of it has the shape of x."""
+
+    def shapes(self, n, s):
+        return (n, s, CHANNELS), ("N + 1", "2*S", CHANNELS) if n == "N" else (n + 1, 2 * s, CHANNELS)
+
+    def model(self):
+        low, high = self.op("Split", "y", axis=1, n=2, num_outputs=2)
+        rows = [self.constant(np.array([k], np.int64)) for k in (1, 2**31 - 1, 0)]
+        self.values = ["x", self.op("Slice", self.op("Add", low, high), *rows)]
+        return super().model()
 
 
 class Strided(Maker):
@@ -207,7 +227,7 @@ class Check:
 
     def __init__(self, seed, folder):
         self.seed, self.folder = seed, folder
-        self.maker = (Strided if seed % 7 in (3, 5) else Maker)(seed)
+        self.maker = {1: Derived, 3: Strided, 5: Strided}.get(seed % 7, Maker)(seed)
         self.planning = ["--target", ["generic", "cpu"][seed % 2], "--io", ["caller", "arena"][seed // 2 % 2]]
         onnx.save(self.maker.model(), self.path("m.onnx"))
         self.session = onnxruntime.InferenceSession(self.path("m.onnx"))
@@ -217,7 +237,7 @@ class Check:
         return os.path.join(self.folder, name)
 
     def save_inputs(self, n, s, t):
-        x = {k: self.numbers.standard_normal(self.maker.shape(n, s)).astype(np.float32) for k in ("x", "y")}
+        x = {k: self.numbers.standard_normal(shape).astype(np.float32) for k, shape in zip("xy", self.maker.shapes(n, s))}
         if self.maker.has_third:
             x["w"] = self.numbers.standard_normal((t, CHANNELS)).astype(np.float32)
         np.savez(self.path("in.npz"), **x)

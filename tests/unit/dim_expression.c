@@ -57,9 +57,28 @@ test_others(void)
 	CU_ASSERT_EQUAL(value(deep), -1);
 }
 
+/* All symbols are 1 more. */
+static bool
+number_after(const void *arg, const char *name, size_t n, int64_t *out)
+{
+	return number(arg, name, n, out) && ++*out;
+}
+
+static void
+test_follows(void)
+{
+	int64_t n = 0;
+
+	CU_ASSERT(om_dim_follows("2*s15 + a.b", number, number_after, NULL, 17, &n) && n == 20);
+	CU_ASSERT_FALSE(om_dim_follows("2*s15 + a.b", number, number_after, NULL, 18, &n));
+	CU_ASSERT_FALSE(om_dim_follows("s15", number, number_after, NULL, 7, &n));
+	CU_ASSERT_FALSE(om_dim_follows("s15 + other", number, number_after, NULL, 7, &n));
+}
+
 static CU_TestInfo expression_tests[] = {
 	{"values", test_values},
 	{"what is none", test_others},
+	{"dims that follow from others", test_follows},
 	CU_TEST_INFO_NULL,
 };
 UNIT_SUITE("dim expressions", expression_tests);
