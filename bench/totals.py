@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Memory of a run without weights, as planned by onnxmem and by other planners of ONNX models.
 
-    totals.py --onnxmem COMMAND [--page FILE] [--install FOLDER | --peers PYTHON --litert PYTHON] MODEL.onnx...
+    totals.py --onnxmem COMMAND [--page FILE] [--install FOLDER | --peers PYTHON --litert PYTHON] [--answers FILE] [--limit SECONDS]
+              MODEL.onnx...
 
 For each model, all with an alignment of 1 and the same shapes (open dims are 1, or of DIMS below):
 
@@ -11,19 +12,23 @@ For each model, all with an alignment of 1 and the same shapes (open dims are 1,
 * onnx-tool, `compress_memory()`;
 * ONNX Runtime, ExecuTorch, TVM and LiteRT, by planners.py, which tells how.  The last three run with PYTHON, that of an environment
   which has them: executorch and apache-tvm, and onnx2tf and ai-edge-litert, which want other versions of packages.  --install makes
-  both environments in FOLDER, unless they are there.
+  both environments in FOLDER, unless they are there.  The four peers are asked side by side, for at most SECONDS a model (300).  --answers
+keeps what they answer in FILE, by peer, version, and digest of the model, so that they are asked once.
 
 Exits with 1 where a peer that plans the whole model takes less.  Versions are those that are installed.
 """
 import argparse
 import contextlib
+import hashlib
 import io
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 
 import onnx
@@ -102,20 +107,62 @@ def onnx_tool_total(path):
 # ---- Peers in processes of their own. ----
 
 PEERS = ("ort", "executorch", "tvm", "litert")
+PACKAGES = {"ort": "onnxruntime", "executorch": "executorch", "tvm": "apache-tvm", "litert": "ai-edge-litert"}
 TITLES = {"ort": "ONNX Runtime", "executorch": "ExecuTorch", "tvm": "TVM", "litert": "LiteRT"}
 
 
-def ask(python, way, files):
-    """By file, what the planner answers; one that ends the process is left out, and the others are asked again."""
-    answers = []
-    while len(answers) < len(files):
-        r = subprocess.run([python, os.path.join(os.path.dirname(os.path.abspath(__file__)), "planners.py"), way] + files[len(answers):],
-                           capture_output=True, text=True)
-        lines = r.stdout.splitlines()
-        answers += [json.loads(line) for line in lines]
-        if len(answers) < len(files):
-            answers.append({"fails": "its process ends with status %d" % r.returncode})
-    return answers
+class Answers:
+    """What peers answered before, in a file."""
+
+    def __init__(self, file):
+        self.file, self.known, self.lock = file, {}, threading.Lock()
+        if file and os.path.exists(file):
+            with open(file) as f:
+                self.known = json.load(f)
+
+    def key(self, way, version, path):
+        with open(path, "rb") as f:
+            return f"{way} {version} {hashlib.sha256(f.read()).hexdigest()}"
+
+    def add(self, key, answer):
+        with self.lock:
+            self.known[key] = answer
+            if self.file:
+                with open(self.file + ".part", "w") as f:
+                    json.dump(self.known, f, indent=1)
+                os.replace(self.file + ".part", self.file)
+
+
+def answers_of(python, way, files, limit):
+    """Answers to these files, one by one, until the process ends or one takes too long."""
+    r = subprocess.Popen([python, os.path.join(os.path.dirname(os.path.abspath(__file__)), "planners.py"), way] + files,
+                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    late = threading.Event()
+
+    def stop():
+        late.set()
+        r.kill()
+    for _ in files:
+        timer = threading.Timer(limit, stop)
+        timer.start()
+        line = r.stdout.readline()
+        timer.cancel()
+        if not line:
+            break
+        yield json.loads(line)
+    else:
+        r.wait()
+        return
+    yield {"fails": f"no answer in {limit} s" if late.is_set() else "its process ends with status %d" % r.wait()}
+
+
+def ask(python, way, files, version, before, limit):
+    """By file, what the planner answers; after one that ends the process, the others are asked again."""
+    keys = [before.key(way, version, f) for f in files]
+    while left := [(k, f) for k, f in zip(keys, files) if k not in before.known]:
+        for (key, _), answer in zip(left, answers_of(python, way, [f for _, f in left], limit)):
+            before.add(key, answer)
+    return [before.known[k] for k in keys]
 
 
 def problem(command, path):
@@ -127,10 +174,12 @@ def problem(command, path):
     return out
 
 
-def ask_all(command, python, files):
+def ask_all(command, python, files, before, limit):
     problems = [problem(command, f) for f in files]
-    return {way: ask(python[way], way, problems if way == "executorch" else files) if python[way] else [{"fails": "not asked"}] * len(files)
-            for way in PEERS}
+    with ThreadPoolExecutor() as side_by_side:
+        asked = {way: side_by_side.submit(ask, python[way], way, problems if way == "executorch" else files, version_of(python[way], PACKAGES[way]),
+                                          before, limit) for way in PEERS if python[way]}
+    return {way: asked[way].result() if way in asked else [{"fails": "not asked"}] * len(files) for way in PEERS}
 
 
 ENVIRONMENTS = {"peers": ("torch", "executorch==1.5.1", "apache-tvm==0.27.0.post1", "onnx", "numpy"),
@@ -245,6 +294,8 @@ def main():
     a.add_argument("--peers", help="the Python of an environment with executorch and apache-tvm")
     a.add_argument("--litert", help="the Python of an environment with onnx2tf and ai-edge-litert")
     a.add_argument("--install", metavar="FOLDER", help="make both environments in this folder, unless they are there")
+    a.add_argument("--answers", metavar="FILE", help="keep the answers of peers in this file")
+    a.add_argument("--limit", metavar="SECONDS", type=int, default=300, help="the most that a peer takes for a model")
     a.add_argument("models", nargs="+")
     o = a.parse_args()
     if o.install:
@@ -252,7 +303,7 @@ def main():
     python = {"ort": sys.executable, "executorch": o.peers, "tvm": o.peers, "litert": o.litert}
     with tempfile.TemporaryDirectory() as folder:
         rows = [row(o.onnxmem, m, folder) for m in o.models]
-        add_peers(rows, ask_all(o.onnxmem, python, [r["file"] for r in rows]))
+        add_peers(rows, ask_all(o.onnxmem, python, [r["file"] for r in rows], Answers(o.answers), o.limit))
     text = "\n".join(page(rows, python)) + "\n"
     if o.page:
         with open(o.page, "w") as f:

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/shape.h"
 #include "cli/caches.h"
 #include "cli/data.h"
 #include "onnxmem/executor.h"
@@ -17,6 +18,7 @@ struct run {
 	om_exec_options options;
 	om_tensor *in;            /* by parameter of the graph */
 	void **owned;
+	void **state;             /* by parameter: memory of an input that an output has replaced; NULL: none */
 	const om_tensor **out;    /* by result */
 	uint64_t repeat;
 	double best_ms, sum_ms, best_cpu_ms;
@@ -83,10 +85,40 @@ prepare(om_cli *c, struct run *r)
 	return OM_OK;
 }
 
+/* Give what replaces an input to the next run.  A plan may have it in the memory of that input, where it stays, or elsewhere,
+ * in an arena also: from there it is copied. */
+static om_status
+replace_input(om_cli *c, struct run *r, const om_io_alias *a)
+{
+	const om_tensor *out = om_exec_result(r->exec, a->result);
+	om_tensor *in = &r->in[a->param];
+	uint64_t bytes;
+
+	if (a->rows_after || in->type != out->type || !om_shape_equal(&in->shape, &out->shape) || out->splat || out->data == in->data
+	    || !om_tensor_bytes(in->type, &in->shape, &bytes))
+		return OM_OK;
+	if (!r->state[a->param])
+		r->state[a->param] = om_allocn(c->mem, bytes + 1, 1);
+	in->data = memcpy(r->state[a->param], out->data, bytes);
+	in->splat = false;
+	return om_exec_input(r->exec, a->param, in);
+}
+
+static om_status
+go_on(om_cli *c, struct run *r)
+{
+	for (uint32_t k = 0; k < c->prog->nio_alias; k++)
+		OM_TRY(replace_input(c, r, &c->prog->io_alias[k]));
+	return OM_OK;
+}
+
 static om_status
 run_all(om_cli *c, struct run *r)
 {
+	r->state = OM_NEWN(c->mem, void *, c->prog->first->nparam);
 	for (uint64_t k = 0; k < r->repeat; k++) {
+		if (k > 0)
+			OM_TRY(go_on(c, r));
 		const double cpu_start = om_cpu_ms(), start = om_now_ms();
 		OM_TRY(om_exec_run(r->exec));
 		const double ms = om_now_ms() - start, cpu_ms = om_cpu_ms() - cpu_start;
@@ -379,7 +411,7 @@ static const om_opt opts[] = {
 	{"rtol", "X", "relative tolerance of that comparison [1e-3]"},
 	{"atol", "X", "absolute tolerance [1e-5]"},
 	{"save", "PATH", "write the outputs to a folder, or to a .npz file", .writes = OM_WRITES_FILE_OR_FOLDER},
-	{"repeat", "N", "run the model N times [1]"},
+	{"repeat", "N", "run the model N times; states (--tie) go on from one run to the next [1]"},
 	OM_CLI_RUN_LIMITS,
 	{"poison", NULL, "overwrite dead values with a pattern and guard the arena"},
 	{"no-reuse", NULL, "allocate every value separately; the plan is not used"},

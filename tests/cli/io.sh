@@ -56,9 +56,10 @@ done
 # Nor may a result take it that is the next state, or that a pass ties to it.
 ties=inline,shapes,fold,prune,schedule=original,liveness,views,alias-io=any,inplace,loops,pack
 om run state.ir --fill deterministic --target generic --save state.npz | tail -1
+om run state.ir --fill deterministic --target generic --repeat 2 --save again.npz | tail -1
 for io in arena keep s=keep; do
 	om report state.ir --io "$io" | grep arena
-	om run state.ir --fill deterministic --io "$io" --poison --expect state.npz --repeat 2 | tail -2
+	om run state.ir --fill deterministic --io "$io" --poison --expect again.npz --repeat 2 | tail -2
 	om run state.ir --fill deterministic --io "$io" --passes $ties --expect state.npz | tail -2
 done
 
