@@ -17,6 +17,12 @@ extern "C" {
  * which must outlive it.  Not thread-safe. */
 typedef struct om_exec om_exec;
 
+/* Memory of the caller for an arena. */
+typedef struct om_exec_memory {
+	void *data;                 /* aligned as the plan requires for this arena; runs overwrite all of its bytes */
+	uint64_t bytes;             /* at least those of the arena */
+} om_exec_memory;
+
 /* Execution options; initialized by OM_EXEC_OPTIONS(). */
 typedef struct om_exec_options {
 	size_t size;       /* of this struct: set by OM_EXEC_OPTIONS */
@@ -40,6 +46,11 @@ typedef struct om_exec_options {
 	                      loaded from the module of its name */
 	const char *device_options; /* for it, as "seed=3"; NULL: none.  Must outlive the call that builds the executor */
 	uint32_t streams;        /* of the device, from 1 to 8; 0: 4 for a parallel-safe plan, else 1 */
+	const om_exec_memory *arena; /* by arena of the plan, all of them: memory that the executor uses instead of allocating
+	                      it, and that must outlive it.  Between runs the caller may use it for something
+	                      else, except for inputs and results that the plan has in an arena.  With `poison`, it has no
+	                      guards.  Not for a program with ops on a device, or with no_reuse.  NULL: the executor allocates */
+	uint32_t narena;         /* how many */
 } om_exec_options;
 
 /* The initializer of om_exec_options, with members that differ from the defaults:

@@ -183,7 +183,8 @@ class ExecOptions(c.Structure):
     _fields_ = [("size", c.c_size_t), ("no_reuse", c.c_bool), ("poison", c.c_bool), ("profile", c.c_bool),
                 ("kernels", c.c_void_p), ("max_memory", c.c_uint64), ("max_iterations", c.c_uint64),
                 ("threads", c.c_uint32), ("precise", c.c_bool), ("cache", c.c_char_p), ("device", c.c_void_p),
-                ("device_options", c.c_char_p), ("streams", c.c_uint32)]
+                ("device_options", c.c_char_p), ("streams", c.c_uint32),
+                ("arena", c.c_void_p), ("narena", c.c_uint32)]
 
 
 class ExecOp(c.Structure):

@@ -56,6 +56,38 @@ fill_slot(om_exec *e, const om_value *v)
 		t->data = e->arena[at->arena].data + e->guard + at->offset;
 }
 
+/* Arena `k` in memory of the caller. */
+static om_status
+borrow_arena(om_exec *e, uint32_t k)
+{
+	const om_plan_arena *a = &e->plan->arena[k];
+	const om_exec_memory *m = &e->options.arena[k];
+	const uint64_t align = a->align ? a->align : e->plan->align;
+
+	if (a->device && strcmp(a->device, "cpu") != 0)
+		return om_fail(e->session, OM_UNSUPPORTED, "the arena %s is for the device %s: memory for it cannot be lent", a->name,
+			a->device);
+	if (a->bytes && (!m->data || m->bytes < a->bytes))
+		return om_fail(e->session, OM_USAGE, "the arena %s requires %llu bytes, and memory of %llu bytes is lent", a->name,
+			(unsigned long long)a->bytes, (unsigned long long)(m->data ? m->bytes : 0));
+	if (align && (uintptr_t)m->data % align != 0)
+		return om_fail(e->session, OM_USAGE, "the memory lent for the arena %s is not aligned to %llu bytes", a->name,
+			(unsigned long long)align);
+	e->arena[k] = (struct room){.data = m->data, .cap = a->bytes, .is_lent = true};
+	e->stats.arena_bytes += a->bytes;
+	return OM_OK;
+}
+
+static om_status
+borrow_arenas(om_exec *e)
+{
+	if (e->options.narena != e->narena)
+		return om_fail(e->session, OM_USAGE, "memory is lent for %u arenas, and the plan has %u", e->options.narena, e->narena);
+	for (uint32_t k = 0; k < e->narena; k++)
+		OM_TRY(borrow_arena(e, k));
+	return OM_OK;
+}
+
 static om_status
 get_arenas(om_exec *e)
 {
@@ -63,6 +95,8 @@ get_arenas(om_exec *e)
 
 	e->narena = plan ? plan->narena : 0;
 	e->arena = OM_NEWN(e->mem, struct room, e->narena);
+	if (e->options.arena)
+		return borrow_arenas(e);
 	for (uint32_t k = 0; k < e->narena; k++) {
 		const om_plan_arena *a = &plan->arena[k];
 		if (a->bytes > PTRDIFF_MAX - 2 * e->guard)

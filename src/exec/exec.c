@@ -174,6 +174,8 @@ find_align(om_exec *e)
 		if (plan->arena[k].align > e->align)
 			e->align = plan->arena[k].align;
 	e->guard = e->align > OM_GUARD ? e->align : OM_GUARD;
+	if (e->options.arena)
+		e->guard = 0;  /* what is beside a lent arena is not ours */
 }
 
 static om_status

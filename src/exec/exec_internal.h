@@ -25,6 +25,7 @@ struct room {
 	unsigned char *data;
 	uint64_t cap;
 	bool is_pages;            /* made by om_room_pages() */
+	bool is_lent;             /* memory of the caller, which is not counted */
 };
 
 struct use {
@@ -93,7 +94,7 @@ struct om_exec {
 	uint32_t narena;
 	uint64_t align;           /* alignment of all buffers: the maximum required by the plan and the
 	                             program, at least OM_ROOM_ALIGN */
-	uint64_t guard;           /* bytes before and after every arena, a multiple of `align` */
+	uint64_t guard;           /* bytes before and after every arena, a multiple of `align`; 0: arenas are lent */
 
 	/* By value id. */
 	om_tensor *slot;

@@ -73,10 +73,11 @@ om_room_free(om_exec *e, struct room *r)
 {
 	if (r->is_pages)
 		munmap(r->data, r->cap);
-	else
+	else if (!r->is_lent)
 		free(r->data);
-	e->budget.left += r->cap;
-	*r = (struct room){NULL, 0, false};
+	if (!r->is_lent)
+		e->budget.left += r->cap;
+	*r = (struct room){NULL, 0, false, false};
 }
 
 om_status
@@ -91,7 +92,7 @@ om_room_pages(om_exec *e, struct room *r, uint64_t bytes, const char *what)
 	if (data == MAP_FAILED)
 		return om_room_fit(e, r, bytes, what);
 	e->budget.left -= bytes;
-	*r = (struct room){data, bytes, true};
+	*r = (struct room){data, bytes, true, false};
 	if (e->options.poison)
 		om_poison_fill(data, bytes);
 	return OM_OK;

@@ -318,7 +318,58 @@ limits_hold(void)
 	}
 }
 
+/* Two executors take turns in one memory, and what is beside it stays. */
+static void
+arenas_are_lent(void)
+{
+	static const char text[] =
+		"program \"t\" ir 8 opset 17\n"
+		"^main(%x: float32[16]) {\n"
+		"	%a = Neg(%x)\n"
+		"	%b = Abs(%a)\n"
+		"	%y = Sub(%a, %b)\n"
+		"	ret %y\n"
+		"}\n";
+	_Alignas(64) unsigned char memory[4096];
+	om_exec_memory lent[2] = {{memory + 64, 64}, {memory + 1024, 64}};
+	float x[16], y[16];
+	bench t = bench_open();
+	om_exec *other = NULL;
+
+	memset(memory, 7, sizeof memory);
+	for (int k = 0; k < 16; k++) {
+		x[k] = (float)k + 1;
+		y[k] = -2 * x[k];
+	}
+	CU_ASSERT(is_ok(t.s, bench_plan(&t, text, om_default_pipeline())));
+	CU_ASSERT_EQUAL(t.p->plan->arena[0].bytes, 64);
+	CU_ASSERT(is_ok(t.s, bench_exec(&t, &(om_exec_options)OM_EXEC_OPTIONS(.arena = lent, .narena = 1, .poison = true))));
+	CU_ASSERT(is_ok(t.s, om_exec_new(t.s, t.p, t.p->plan, &(om_exec_options)OM_EXEC_OPTIONS(.arena = lent, .narena = 1), &other)));
+	for (int k = 0; k < 2; k++) {
+		om_exec *e = k ? other : t.e;
+		const om_tensor in = {.type = OM_FLOAT32, .shape = om_shape_of(1, (int64_t[]){16}), .data = x};
+		CU_ASSERT(is_ok(t.s, om_exec_input(e, 0, &in)));
+		CU_ASSERT(is_ok(t.s, om_exec_run(e)));
+		CU_ASSERT(is_floats(om_exec_result(e, 0), 16, y));
+		CU_ASSERT_EQUAL(om_exec_get_stats(e)->arena_bytes, 64);
+	}
+	om_exec_free(other);
+	for (size_t k = 0; k < sizeof memory; k++)
+		CU_ASSERT(memory[k] == 7 || (k >= 64 && k < 128));
+	CU_ASSERT(memory[64] != 7 || memory[65] != 7);
+	lent[0].bytes = 63;
+	CU_ASSERT(is_told(t.s, om_exec_new(t.s, t.p, t.p->plan, &(om_exec_options)OM_EXEC_OPTIONS(.arena = lent, .narena = 1), &other),
+		OM_USAGE, "requires 64 bytes, and memory of 63 bytes is lent"));
+	CU_ASSERT(is_told(t.s, om_exec_new(t.s, t.p, t.p->plan, &(om_exec_options)OM_EXEC_OPTIONS(.arena = lent, .narena = 2), &other),
+		OM_USAGE, "lent for 2 arenas, and the plan has 1"));
+	lent[0] = (om_exec_memory){memory + 72, 128};
+	CU_ASSERT(is_told(t.s, om_exec_new(t.s, t.p, t.p->plan, &(om_exec_options)OM_EXEC_OPTIONS(.arena = lent, .narena = 1), &other),
+		OM_USAGE, "not aligned to 64 bytes"));
+	bench_close(&t);
+}
+
 static CU_TestInfo exec_tests[] = {
+	{"arenas are lent", arenas_are_lent},
 	{"limits of memory and iterations hold", limits_hold},
 	{"any byte is a truth", any_byte_is_a_truth},
 	{"gradients that are named are found", named_gradients},
