@@ -48,10 +48,10 @@ typedef struct om_cmd {
 } om_cmd;
 
 /* One option as given on the command line. */
-typedef struct om_set {
+typedef struct om_set_opt {
 	const om_opt *opt;
 	const char *value;       /* "" for a flag */
-} om_set;
+} om_set_opt;
 
 struct om_cli {
 	om_session *session;
@@ -59,7 +59,7 @@ struct om_cli {
 	const om_cmd *cmd;
 	const char **arg;        /* arguments that are not options, without the command's name */
 	size_t narg, caparg;
-	om_set *set;             /* options in the order given */
+	om_set_opt *set;             /* options in the order given */
 	size_t nset, capset;
 	bool quiet, verbose;
 	bool batch_told;         /* it was said that a batch is 1 */

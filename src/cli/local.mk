@@ -1,6 +1,6 @@
 # The subcommands, in the order of the help: the one list of them.  Adding one takes its file, which ends in a row
 # om_NAME_cmd, and its name here.
-COMMANDS = src/cli/report.c src/cli/why.c src/cli/diff.c src/cli/plan.c src/cli/tile.c src/cli/split.c src/cli/verify.c src/cli/run.c src/cli/grad.c src/cli/train.c src/cli/pack.c \
+COMMANDS = src/cli/report.c src/cli/why.c src/cli/diff.c src/cli/plan.c src/cli/tile.c src/cli/split.c src/cli/set.c src/cli/verify.c src/cli/run.c src/cli/grad.c src/cli/train.c src/cli/pack.c \
 	src/cli/fetch.c src/cli/regress.c src/cli/strip.c src/cli/hash.c src/cli/dump.c src/cli/passes.c src/cli/ops.c \
 	src/cli/help.c
 nodist_onnxmem_SOURCES = src/cli/commands.h

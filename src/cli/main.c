@@ -65,7 +65,7 @@ unknown_option(om_cli *c, const char *text)
 static void
 set_option(om_cli *c, const om_opt *o, const char *value)
 {
-	OM_PUSH(c->mem, c->set, c->nset, c->capset, ((om_set){o, value}));
+	OM_PUSH(c->mem, c->set, c->nset, c->capset, ((om_set_opt){o, value}));
 }
 
 /* The option for a letter, if the command has it; NULL. */

@@ -13,7 +13,7 @@ const char *
 om_cli_next(const om_cli *c, const char *name, size_t *at)
 {
 	while (*at < c->nset) {
-		const om_set *s = &c->set[(*at)++];
+		const om_set_opt *s = &c->set[(*at)++];
 		if (strcmp(s->opt->name, name) == 0)
 			return s->value;
 	}

@@ -41,7 +41,7 @@ set(om_cli *c, const om_opt_group *group, const char *name, const char *value)
 {
 	for (const om_opt *o = group->opts; o->name; o++)
 		if (strcmp(o->name, name) == 0)
-			OM_PUSH(c->mem, c->set, c->nset, c->capset, ((om_set){o, value}));
+			OM_PUSH(c->mem, c->set, c->nset, c->capset, ((om_set_opt){o, value}));
 }
 
 /* The options of the command, then those of the suite for this model. */

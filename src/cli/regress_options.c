@@ -33,7 +33,7 @@ is_kept(const om_opt *o)
 }
 
 static const char *
-word_of(om_cli *c, const om_set *set)
+word_of(om_cli *c, const om_set_opt *set)
 {
 	return set->opt->arg ? om_printf(c->mem, "--%s=%s", set->opt->name, set->value) : om_printf(c->mem, "--%s", set->opt->name);
 }

@@ -1,0 +1,475 @@
+/* Running the parts of a set in one arena. */
+#include <config.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/guard.h"
+#include "base/options.h"
+#include "set/set.h"
+
+enum { LOW = 0xfd, HIGH = 0x7f };  /* as poison of the executor */
+
+/* ---- Memory. ---- */
+
+static void *
+buffer_of(const om_set *x, const om_set_value *v, uint32_t buffer)
+{
+	return x->memory + v->offset[buffer];
+}
+
+static om_status
+start(om_set *x, const om_exec_options *o)
+{
+	if (o)
+		OM_TRY(om_options_read(x->session, "om_exec_options", "OM_EXEC_OPTIONS()", &x->options, sizeof x->options, sizeof x->options, o));
+	else
+		x->options = (om_exec_options)OM_EXEC_OPTIONS();
+	if (x->options.arena || x->options.no_reuse || x->options.device)
+		return om_fail(x->session, OM_USAGE, "a set runs in its own arena, on no device");
+	OM_TRY(om_set_verify(x));
+	free(x->allocated);
+	x->allocated = x->plan.bytes < PTRDIFF_MAX ? om_memory_aligned((size_t)x->plan.align, (size_t)(x->plan.bytes + 1)) : NULL;
+	if (!(x->memory = x->allocated))
+		return om_fail(x->session, OM_MEMORY, "cannot allocate %llu bytes for the arena of the set", (unsigned long long)x->plan.bytes);
+	x->content = OM_NEWN(x->mem, struct content, x->nvalue);
+	x->at = -1;
+	for (uint32_t k = 0; k < x->npart; k++) {
+		struct running *r = &x->part[k].run;
+		om_exec_free(r->exec);
+		r->exec = NULL;
+		r->prog = NULL;
+		r->given = OM_NEWN(x->mem, om_tensor, x->part[k].prog->first->nparam);
+		r->result = OM_NEWN(x->mem, om_tensor, x->part[k].prog->first->nresult);
+	}
+	return OM_OK;
+}
+
+om_status
+om_set_start(om_set *x, const om_exec_options *o)
+{
+	OM_GUARDED(x->session, start(x, o));
+}
+
+om_status
+om_set_input(om_set *x, uint32_t part, uint32_t k, const om_tensor *t)
+{
+	if (!x->memory || part >= x->npart || k >= x->part[part].prog->first->nparam)
+		return om_fail(x->session, OM_USAGE, "the set is not started, or has no such input");
+	x->part[part].run.given[k] = *t;
+	return OM_OK;
+}
+
+/* ---- The order. ---- */
+
+static bool
+may_follow(const om_set *x, uint32_t part)
+{
+	const int64_t next = x->at + 1;
+
+	if (part == 0 || part == next)
+		return true;
+	for (uint32_t k = 0; k < x->nloop; k++) {
+		const struct set_loop *l = &x->loop[k];
+		if ((part == l->first && x->at == l->last) || (l->first == next && part == l->last + 1))
+			return true;
+	}
+	return false;
+}
+
+/* Is it another iteration of a loop? */
+static bool
+repeats(const om_set *x, uint32_t part)
+{
+	for (uint32_t k = 0; k < x->nloop; k++)
+		if (part == x->loop[k].first && x->at == x->loop[k].last)
+			return true;
+	return false;
+}
+
+static om_status
+move_to(om_set *x, uint32_t part)
+{
+	if (!may_follow(x, part))
+		return om_fail(x->session, OM_USAGE, "part %s cannot run %s%s", x->part[part].pub.name, x->at < 0 ? "first" : "after part ",
+			x->at < 0 ? "" : x->part[x->at].pub.name);
+	const bool starts = part == 0 && !repeats(x, part);
+	for (uint32_t k = 0; k < x->nvalue; k++)
+		if (starts || part < x->value[k].first || part > x->value[k].last)
+			x->content[k].is_valid = false;
+	x->at = part;
+	return OM_OK;
+}
+
+/* ---- Rows: dense, or with spare rows after them. ---- */
+
+static uint64_t
+block_bytes(const om_tensor *t, int axis, int64_t rows)
+{
+	om_shape s = t->shape;
+	uint64_t bytes = 0;
+
+	for (int d = 0; d < axis; d++)
+		s.dim[d] = 1;
+	s.dim[axis] = rows;
+	om_tensor_bytes(t->type, &s, &bytes);
+	return bytes;
+}
+
+static int64_t
+block_count(const om_tensor *t, int axis)
+{
+	int64_t n = 1;
+
+	for (int d = 0; d < axis; d++)
+		n *= t->shape.dim[d];
+	return n;
+}
+
+/* Give the rows of a value room for `capacity` rows, 0: none, in the buffer where they are. */
+static void
+spread(om_set *x, struct content *c, int axis, int64_t capacity)
+{
+	if (c->capacity == capacity && (!capacity || c->axis == axis))
+		return;
+	if (c->capacity && capacity && c->axis != axis)
+		spread(x, c, 0, 0);
+	const int at = capacity ? axis : c->axis;
+	const int64_t n = block_count(&c->t, at);
+	const uint64_t rows = block_bytes(&c->t, at, c->t.shape.dim[at]);
+	const uint64_t from = c->capacity ? block_bytes(&c->t, at, c->capacity) : rows;
+	const uint64_t to = capacity ? block_bytes(&c->t, at, capacity) : rows;
+	char *data = c->t.data;
+	for (int64_t k = 0; k < n; k++) {
+		const uint64_t block = (uint64_t)(to > from ? n - 1 - k : k);
+		memmove(data + block * to, data + block * from, rows);
+		if (to > rows)
+			memset(data + block * to + rows, 0, to - rows);
+	}
+	x->copied += (uint64_t)n * rows;
+	c->axis = axis;
+	c->capacity = capacity;
+}
+
+/* ---- A plan for the sizes. ---- */
+
+static const om_tensor *
+input_of(const om_set *x, const struct part *p, uint32_t k)
+{
+	const om_tensor *given = &p->run.given[k];
+
+	if (given->type != OM_UNDEFINED)
+		return given;
+	return p->in[k] >= 0 && x->content[p->in[k]].is_valid ? &x->content[p->in[k]].t : NULL;
+}
+
+static om_status
+bind_inputs(om_set *x, struct part *p, om_binding *b)
+{
+	const om_block *graph = p->prog->first;
+
+	for (uint32_t k = 0; k < graph->nparam; k++) {
+		const om_tensor *t = input_of(x, p, k);
+		if (!t && graph->param[k]->is_overridable)
+			continue;
+		if (!t)
+			return om_fail(x->session, OM_RUN, "input %s of part %s has no value", graph->param[k]->name, p->pub.name);
+		if (t->type != graph->param[k]->type.elem)
+			return om_fail(x->session, OM_RUN, "input %s of part %s is %s, not %s", graph->param[k]->name, p->pub.name,
+				om_dtype_text(t->type), om_dtype_text(graph->param[k]->type.elem));
+		OM_TRY(om_binding_shape(x->session, b, graph->param[k]->name, &t->shape));
+	}
+	return OM_OK;
+}
+
+static om_status
+check_value(om_set *x, const struct part *p, const om_value *v, int32_t value)
+{
+	const uint64_t bytes = om_value_bytes(v);
+
+	if (value < 0 || bytes <= x->value[value].bytes)
+		return OM_OK;
+	return om_fail(x->session, OM_BUDGET, "%s of part %s takes %llu bytes in this run, and the set is planned for %llu", v->name, p->pub.name,
+		(unsigned long long)bytes, (unsigned long long)x->value[value].bytes);
+}
+
+/* Does the plan of the set serve this plan of a part? */
+static om_status
+check_fit(om_set *x, const struct part *p, const om_prog *bound)
+{
+	const om_block *graph = bound->first;
+	const uint64_t bytes = bound->plan->narena == 1 ? bound->plan->arena[0].bytes : UINT64_MAX;
+
+	if (bytes > p->pub.bytes)
+		return om_fail(x->session, OM_BUDGET, "the arena of part %s takes %llu bytes in this run, and the set is planned for %llu",
+			p->pub.name, (unsigned long long)bytes, (unsigned long long)p->pub.bytes);
+	for (uint32_t k = 0; k < graph->nparam; k++)
+		OM_TRY(check_value(x, p, graph->param[k], p->in[k]));
+	for (uint32_t k = 0; k < graph->nresult; k++) {
+		const int64_t in = om_set_input_of(bound, k);
+		OM_TRY(check_value(x, p, graph->result[k], p->out[k]));
+		if ((in >= 0 && p->in[in] != p->out[k]) || (p->in_place[k] && p->out[k] >= 0 && in < 0))
+			return om_fail(x->session, OM_BUDGET, "part %s has its output %s elsewhere than in the sizes that it is planned for", p->pub.name,
+				graph->result[k]->name);
+	}
+	return OM_OK;
+}
+
+static om_status
+prepare(om_set *x, struct part *p, const om_prog *bound)
+{
+	const om_exec_memory arena = {x->memory + p->pub.offset, p->pub.bytes};
+	om_exec_options o = x->options;
+
+	if (p->run.exec && p->run.prog == bound)
+		return OM_OK;
+	om_exec_free(p->run.exec);
+	p->run.exec = NULL;
+	OM_TRY(check_fit(x, p, bound));
+	o.arena = &arena;
+	o.narena = 1;
+	OM_TRY(om_exec_new(x->session, bound, bound->plan, &o, &p->run.exec));
+	p->run.prog = bound;
+	return OM_OK;
+}
+
+static om_status
+plan_run(om_set *x, struct part *p)
+{
+	const om_prog *bound = NULL;
+	om_binding *b = om_binding_new();
+
+	if (!p->run.cache) {
+		const om_plan_request *before = x->host->request;
+		x->host->request = &p->request;
+		p->run.cache = om_plan_cache_new(x->host, p->prog, p->pipeline);
+		x->host->request = before;
+	}
+	om_status st = b && p->run.cache ? bind_inputs(x, p, b) : OM_MEMORY;
+	if (st == OM_OK)
+		st = om_plan_cache_get(p->run.cache, b, &bound);
+	om_binding_free(b);
+	return st ? st : prepare(x, p, bound);
+}
+
+/* ---- A run. ---- */
+
+/* The caller's elements of a shared value go to its buffer. */
+static om_status
+take_given(om_set *x, struct part *p, uint32_t k)
+{
+	const om_set_value *v = &x->value[p->in[k]];
+	struct content *c = &x->content[p->in[k]];
+	om_tensor *given = &p->run.given[k];
+	uint64_t bytes;
+
+	if (given->type == OM_UNDEFINED)
+		return OM_OK;
+	if (!om_tensor_bytes(given->type, &given->shape, &bytes) || bytes > v->bytes)
+		return om_fail(x->session, OM_BUDGET, "input %s of part %s is larger than what the set is planned for", v->name, p->pub.name);
+	const uint32_t buffer = c->buffer;
+	*c = (struct content){.is_valid = true, .buffer = buffer, .t = *given};
+	c->t.data = buffer_of(x, v, buffer);
+	if (bytes)
+		memmove(c->t.data, given->data, bytes);
+	x->copied += bytes;
+	*given = (om_tensor){.type = OM_UNDEFINED};
+	return OM_OK;
+}
+
+static om_status
+give_inputs(om_set *x, struct part *p)
+{
+	const om_block *graph = p->run.prog->first;
+
+	for (uint32_t k = 0; k < graph->nparam; k++) {
+		if (p->in[k] < 0) {
+			if (p->run.given[k].type != OM_UNDEFINED)
+				OM_TRY(om_exec_input(p->run.exec, k, &p->run.given[k]));
+			continue;
+		}
+		OM_TRY(take_given(x, p, k));
+		struct content *c = &x->content[p->in[k]];
+		if (!c->is_valid)
+			continue;
+		const om_io_alias *a = om_set_rows_of(p->run.prog, k, false);
+		spread(x, c, a ? a->axis : 0, a ? graph->param[k]->shape.dim[a->axis] : 0);
+		om_tensor t = c->t;
+		t.shape = graph->param[k]->shape;
+		OM_TRY(om_exec_input(p->run.exec, k, &t));
+	}
+	return OM_OK;
+}
+
+/* Where output `k` goes. */
+static uint32_t
+target_of(const om_set *x, const struct part *p, uint32_t k)
+{
+	const uint32_t now = x->content[p->out[k]].buffer;
+
+	for (uint32_t i = 0; i < p->prog->first->nparam; i++)
+		if (p->in[i] == p->out[k])
+			return om_set_input_of(p->run.prog, k) >= 0 ? now : !now;
+	return now;
+}
+
+static om_status
+place_outputs(om_set *x, struct part *p)
+{
+	for (uint32_t k = 0; k < p->prog->first->nresult; k++) {
+		if (p->out[k] < 0 || om_set_input_of(p->run.prog, k) >= 0)
+			continue;
+		const om_set_value *v = &x->value[p->out[k]];
+		OM_TRY(om_exec_output(p->run.exec, k, buffer_of(x, v, target_of(x, p, k)), v->bytes));
+	}
+	return OM_OK;
+}
+
+static void
+take_outputs(om_set *x, struct part *p)
+{
+	for (uint32_t k = 0; k < p->prog->first->nresult; k++) {
+		const om_tensor *t = om_exec_result(p->run.exec, k);
+		p->run.result[k] = *t;
+		if (p->out[k] < 0)
+			continue;
+		const om_io_alias *a = om_set_rows_of(p->run.prog, k, true);
+		const uint32_t buffer = target_of(x, p, k);
+		struct content *c = &x->content[p->out[k]];
+		*c = (struct content){.is_valid = true, .buffer = buffer, .t = *t};
+		c->t.data = buffer_of(x, &x->value[p->out[k]], buffer);
+		if (a) {
+			c->axis = a->axis;
+			c->capacity = t->shape.dim[a->axis];
+			c->t.shape.dim[a->axis] = a->rows_after;
+		}
+	}
+}
+
+/* ---- Poison. ---- */
+
+struct watch {
+	bool *is_used;           /* by byte of the arena: the part may write it, or it has a value */
+	uint64_t *hash;          /* by value: of the bytes that the part only reads, or others keep */
+};
+
+static uint64_t
+hash_of(const unsigned char *p, uint64_t n)
+{
+	uint64_t h = 14695981039346656037u;
+
+	for (uint64_t k = 0; k < n; k++)
+		h = (h ^ p[k]) * 1099511628211u;
+	return h;
+}
+
+static void
+mark(const om_set *x, struct watch *w, uint64_t offset, uint64_t bytes)
+{
+	for (uint64_t k = offset; k < offset + bytes && k < x->plan.bytes; k++)
+		w->is_used[k] = true;
+}
+
+static bool
+writes(const struct part *p, uint32_t value)
+{
+	for (uint32_t k = 0; k < p->prog->first->nresult; k++)
+		if (p->out[k] == (int32_t)value)
+			return true;
+	return false;
+}
+
+static void
+poison(const om_set *x, const struct part *p, struct watch *w)
+{
+	mark(x, w, p->pub.offset, p->pub.bytes);
+	for (uint32_t k = 0; k < x->nvalue; k++) {
+		const om_set_value *v = &x->value[k];
+		const struct content *c = &x->content[k];
+		if (writes(p, k))
+			for (uint32_t b = 0; b < v->nbuffer; b++)
+				mark(x, w, v->offset[b], v->bytes);
+		else if (c->is_valid) {
+			mark(x, w, v->offset[c->buffer], v->bytes);
+			w->hash[k] = hash_of(c->t.data, v->bytes);
+		}
+	}
+	for (uint64_t k = 0; k < x->plan.bytes; k++)
+		if (!w->is_used[k])
+			x->memory[k] = k & 1 ? HIGH : LOW;
+}
+
+static om_status
+check_poison(const om_set *x, const struct part *p, const struct watch *w)
+{
+	for (uint32_t k = 0; k < x->nvalue; k++)
+		if (!writes(p, k) && x->content[k].is_valid && w->hash[k] != hash_of(x->content[k].t.data, x->value[k].bytes))
+			return om_fail(x->session, OM_RUN, "part %s changed %s, which it does not write", p->pub.name, x->value[k].name);
+	for (uint64_t k = 0; k < x->plan.bytes; k++)
+		if (!w->is_used[k] && x->memory[k] != (k & 1 ? HIGH : LOW))
+			return om_fail(x->session, OM_RUN, "part %s wrote byte %llu of the arena, which is not in use", p->pub.name, (unsigned long long)k);
+	return OM_OK;
+}
+
+static om_status
+run_part(om_set *x, struct part *p, om_arena *mem)
+{
+	struct watch w = {0};
+
+	x->copied = 0;
+	OM_TRY(plan_run(x, p));
+	OM_TRY(give_inputs(x, p));
+	OM_TRY(place_outputs(x, p));
+	if (x->options.poison) {
+		w = (struct watch){OM_NEWN(mem, bool, x->plan.bytes), OM_NEWN(mem, uint64_t, x->nvalue)};
+		poison(x, p, &w);
+	}
+	OM_TRY(om_exec_run(p->run.exec));
+	if (x->options.poison)
+		OM_TRY(check_poison(x, p, &w));
+	take_outputs(x, p);
+	x->copied += om_exec_get_stats(p->run.exec)->copied_bytes;
+	return OM_OK;
+}
+
+static om_status
+run(om_set *x, uint32_t part)
+{
+	if (!x->memory || part >= x->npart)
+		return om_fail(x->session, OM_USAGE, "the set is not started, or has no such part");
+	OM_TRY(move_to(x, part));
+	om_arena *mem = om_arena_new();
+	const om_status st = run_part(x, &x->part[part], mem);
+	om_arena_free(mem);
+	return st ? om_note(x->session, st, "running part %s", x->part[part].pub.name) : OM_OK;
+}
+
+om_status
+om_set_run(om_set *x, uint32_t part)
+{
+	OM_GUARDED(x->session, run(x, part));
+}
+
+const om_tensor *
+om_set_result(const om_set *x, uint32_t part, uint32_t k)
+{
+	if (part >= x->npart || (int64_t)part != x->at || k >= x->part[part].prog->first->nresult)
+		return NULL;
+	return &x->part[part].run.result[k];
+}
+
+int64_t
+om_set_result_rows(const om_set *x, uint32_t part, uint32_t k, int *axis)
+{
+	const om_io_alias *a = om_set_result(x, part, k) ? om_set_rows_of(x->part[part].run.prog, k, true) : NULL;
+
+	if (a)
+		*axis = a->axis;
+	return a ? a->rows_after : -1;
+}
+
+uint64_t
+om_set_copied(const om_set *x)
+{
+	return x->copied;
+}
