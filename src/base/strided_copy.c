@@ -268,6 +268,20 @@ om_fill_type(void *to, int64_t n, om_dtype t, const void *one)
 }
 
 void
+om_elements_copy(void *to, const om_tensor *from, uint64_t bytes)
+{
+	if (bytes == 0 || to == from->data)
+		return;
+	if (!from->splat) {
+		memmove(to, from->data, bytes);
+		return;
+	}
+	/* With packed elements, the last byte may be partially filled. */
+	const int64_t most = (int64_t)(bytes * 8 / om_dtype_bits(from->type)), n = om_shape_count(&from->shape);
+	om_fill_type(to, n < most ? n : most, from->type, from->data);
+}
+
+void
 om_strides(const om_shape *s, int64_t stride[OM_MAX_RANK])
 {
 	int64_t n = 1;

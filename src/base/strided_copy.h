@@ -35,6 +35,9 @@ void om_fill(void *to, int64_t n, size_t size, const void *one);
 /* As om_fill(), for a type that may be packed: bits after the last element are zero. */
 void om_fill_type(void *to, int64_t n, om_dtype t, const void *one);
 
+/* Copy elements; a splat is expanded.  Sizes must match. */
+void om_elements_copy(void *to, const om_tensor *from, uint64_t bytes);
+
 /* Strides of a dense tensor, in elements. */
 void om_strides(const om_shape *s, int64_t stride[OM_MAX_RANK]);
 

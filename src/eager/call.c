@@ -274,10 +274,8 @@ hold_inputs(om_eager *e, const struct signature *s)
 	om_status st = OM_OK;
 
 	for (uint32_t k = 0; k < s->nin; k++)
-		if (s->in[k]) {
-			s->in[k]->pins++;
-			om_record_unlist(s->in[k]);
-		}
+		if (s->in[k])
+			om_variable_pin(s->in[k]);
 	for (uint32_t k = 0; k < s->nin && st == OM_OK; k++)
 		if (s->in[k]) {
 			s->in[k]->used = ++e->clock;
@@ -291,10 +289,7 @@ release_inputs(const struct signature *s)
 {
 	for (uint32_t k = 0; k < s->nin; k++)
 		if (s->in[k])
-			s->in[k]->pins--;
-	for (uint32_t k = 0; k < s->nin; k++)
-		if (s->in[k] && !s->in[k]->users)
-			om_record_consider(s->in[k]);
+			om_variable_unpin(s->in[k]);
 }
 
 om_status
@@ -341,10 +336,5 @@ om_eager_run(om_eager *e, const char *type, const om_attr *attrs, size_t nin, om
 		return om_fail(e->session, OM_USAGE, "%s is called with %zu inputs and %zu outputs: at most %d and 1 to %d are supported",
 			type, nin, nout, UINT16_MAX, OM_EAGER_OUTPUTS);
 	struct run r = {e, {type, attrs, (uint32_t)nin, (uint32_t)nout, in, UINT64_MAX >> (64 - nout)}, out};
-	const om_status st = om_eager_guarded(e, run, &r);
-	if (st != OM_OK && !e->is_entered)
-		om_variables_free(out, nout);
-	else if (st != OM_OK)
-		memset(out, 0, nout * sizeof *out);
-	return st;
+	return om_eager_results(e, run, &r, out, nout);
 }

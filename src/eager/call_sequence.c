@@ -192,23 +192,11 @@ place_outputs(struct sequences *q, const struct kind *k, om_variable *const *out
 static void
 pin(struct sequences *q, uint32_t outside, uint32_t made)
 {
-	for (uint32_t k = outside; k < q->noutside; k++) {
-		q->outside[k]->pins++;
-		om_record_unlist(q->outside[k]);
-	}
+	for (uint32_t k = outside; k < q->noutside; k++)
+		om_variable_pin(q->outside[k]);
 	for (uint32_t k = made; k < q->nmade; k++)
-		if (q->made[k]) {
-			q->made[k]->pins++;
-			om_record_unlist(q->made[k]);
-		}
-}
-
-static void
-unpin(om_variable *v)
-{
-	v->pins--;
-	om_record_consider(v);
-	om_variable_settle(v);
+		if (q->made[k])
+			om_variable_pin(q->made[k]);
 }
 
 /* No call is deferred any more. */
@@ -216,10 +204,10 @@ static void
 release(struct sequences *q)
 {
 	for (uint32_t k = 0; k < q->noutside; k++)
-		unpin(q->outside[k]);
+		om_variable_unpin(q->outside[k]);
 	for (uint32_t k = 0; k < q->nmade; k++)
 		if (q->made[k])
-			unpin(q->made[k]);
+			om_variable_unpin(q->made[k]);
 	q->is_deferring = false;
 }
 

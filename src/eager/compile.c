@@ -91,30 +91,29 @@ build(struct build *b, om_prog *p)
 
 /* ---- The plan and its executor. ---- */
 
-static om_status
-plan(om_eager *e, om_prog *p, const char *pipeline)
+om_status
+om_eager_executor(om_eager *e, om_prog *p, uint64_t search_nodes, const char *pipeline, om_exec **out)
 {
 	const om_plan_request request = OM_PLAN_REQUEST(.target = OM_TARGET_CPU, .threads = e->options.threads,
-		.search_nodes = SEARCH_NODES);
+		.search_nodes = search_nodes);
+	const om_exec_options options = OM_EXEC_OPTIONS(.threads = e->options.threads, .max_memory = e->options.max_memory);
 
 	if (!e->host)
 		e->host = om_host_new(e->session, "");
 	OM_TRY(om_host_request(e->host, &request));
-	return om_host_run(e->host, p, pipeline);
+	OM_TRY(om_host_run(e->host, p, pipeline));
+	return om_exec_new(e->session, p, p->plan, &options, out);
 }
 
 static om_status
 compile(void *arg)
 {
 	struct build *b = arg;
-	const om_exec_options options = OM_EXEC_OPTIONS(.threads = b->e->options.threads, .max_memory = b->e->options.max_memory);
 	om_prog *p = om_eager_prog(b->e, "replay");
 	om_status st = build(b, p);
 
 	if (st == OM_OK)
-		st = plan(b->e, p, b->r->runs < OFTEN ? quick : om_default_pipeline());
-	if (st == OM_OK)
-		st = om_exec_new(b->e->session, p, p->plan, &options, &b->r->exec);
+		st = om_eager_executor(b->e, p, SEARCH_NODES, b->r->runs < OFTEN ? quick : om_default_pipeline(), &b->r->exec);
 	if (st == OM_OK)
 		b->r->prog = p;
 	else

@@ -37,6 +37,19 @@ om_eager_guarded(om_eager *e, om_status (*run)(void *arg), void *arg)
 	return om_guarded(e->session, enter, &n);
 }
 
+/* Where memory ran out, they go with the context. */
+om_status
+om_eager_results(om_eager *e, om_status (*run)(void *arg), void *arg, om_variable **out, size_t n)
+{
+	const om_status st = om_eager_guarded(e, run, arg);
+
+	if (st != OM_OK && !e->is_entered)
+		om_variables_free(out, n);
+	else if (st != OM_OK)
+		memset(out, 0, n * sizeof *out);
+	return st;
+}
+
 /* ---- Construction. ---- */
 
 static om_status

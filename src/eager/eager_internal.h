@@ -93,8 +93,15 @@ enum { OM_PLACE_OUTSIDE = 1 << 30, OM_PLACE_VALUE = 1 << 29, OM_PLACE_NONE = 1 <
 om_variable *om_variable_make(om_eager *e, const om_tensor *form, uint64_t hash);
 /* A copy of the elements of `t`, inside of a public function. */
 om_status om_variable_new_here(om_eager *e, const om_tensor *t, om_variable **out);
+/* Are these elements of a type and shape that a variable can have, and how many bytes? */
+om_status om_variable_check(om_eager *e, const om_tensor *t, uint64_t *bytes);
+/* A variable that is ready, and owns the store from now on.  After a failure the caller has it still. */
+om_status om_variable_of_store(om_eager *e, const om_tensor *form, struct store *store, uint64_t bytes, om_variable **out);
 /* Free it if it has no owner left. */
 void om_variable_settle(om_variable *v);
+/* While it is pinned it is neither freed nor dropped. */
+void om_variable_pin(om_variable *v);
+void om_variable_unpin(om_variable *v);
 uint64_t om_form_hash(const om_tensor *t);
 bool om_form_equal(const om_tensor *a, const om_tensor *b);
 
@@ -210,6 +217,8 @@ void om_sequence_forget(om_eager *e);
 om_status om_sequences_new(om_eager *e);
 void om_sequences_free(om_eager *e);
 
+/* Plan `p` for the processor by `pipeline`, and make its executor; `search_nodes`: as in om_plan_request. */
+om_status om_eager_executor(om_eager *e, om_prog *p, uint64_t search_nodes, const char *pipeline, om_exec **out);
 /* Compile the calls up to `at` for the live results of `r`. */
 om_status om_replay_compile(om_eager *e, struct call *at, struct replay *r);
 om_status om_replay_run(om_eager *e, struct call *at, struct replay *r);
@@ -300,5 +309,7 @@ om_status om_eager_forget(om_eager *e);
 
 /* Enter and leave a public function that may run out of memory; see context.c. */
 om_status om_eager_guarded(om_eager *e, om_status (*run)(void *arg), void *arg);
+/* The same for a function that sets variables, which are NULL before.  After a failure they are freed, and NULL. */
+om_status om_eager_results(om_eager *e, om_status (*run)(void *arg), void *arg, om_variable **out, size_t n);
 
 #endif

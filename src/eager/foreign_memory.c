@@ -15,12 +15,8 @@ check_memory(om_eager *e, const om_memory *m, om_tensor *t, uint64_t *bytes)
 		return om_fail(e->session, OM_UNSUPPORTED, "memory of device %s cannot be a variable: only that of cpu can", m->device);
 	if (m->rank < 0 || m->rank > OM_MAX_RANK)
 		return om_fail(e->session, OM_USAGE, "memory of %d dims cannot be a variable: there are at most %d", m->rank, OM_MAX_RANK);
-	if (m->type == OM_STRING || om_dtype_bits(m->type) == 0)
-		return om_fail(e->session, OM_UNSUPPORTED, "a variable cannot have elements of type %s", om_dtype_text(m->type));
 	*t = (om_tensor){.data = m->data, .type = m->type, .shape = om_shape_of(m->rank, m->dim)};
-	if (!om_shape_is_known(&t->shape) || !om_tensor_bytes(t->type, &t->shape, bytes) || (*bytes && !t->data))
-		return om_fail(e->session, OM_USAGE, "the memory of a variable needs a known shape and elements");
-	return OM_OK;
+	return om_variable_check(e, t, bytes);
 }
 
 /* Strides along axes of one element do not count. */
@@ -59,26 +55,6 @@ gather(const om_memory *m, const om_shape *s, char *to)
 }
 
 static om_status
-no_memory(om_eager *e, uint64_t bytes)
-{
-	return om_fail(e->session, OM_MEMORY, "no memory for a variable of %llu bytes", (unsigned long long)bytes);
-}
-
-static om_status
-finish(om_eager *e, const om_tensor *t, struct store *store, uint64_t bytes, om_variable **out)
-{
-	om_variable *v = store ? om_variable_make(e, t, om_form_hash(t)) : NULL;
-
-	if (!v)
-		return no_memory(e, bytes);
-	v->store = store;
-	v->t.data = store->data;
-	v->state = OM_READY;
-	*out = v;
-	return OM_OK;
-}
-
-static om_status
 copy(om_eager *e, const om_memory *m, const om_tensor *t, uint64_t bytes, om_variable **out)
 {
 	const bool dense = is_dense(m, &t->shape);
@@ -86,7 +62,7 @@ copy(om_eager *e, const om_memory *m, const om_tensor *t, uint64_t bytes, om_var
 	if (!dense && om_dtype_bits(m->type) < 8)
 		return om_fail(e->session, OM_UNSUPPORTED, "elements of %s must be dense", om_dtype_text(m->type));
 	struct store *store = om_store_take(e->memory, bytes);
-	const om_status st = finish(e, t, store, bytes, out);
+	const om_status st = om_variable_of_store(e, t, store, bytes, out);
 	if (st != OM_OK) {
 		om_store_drop(e->memory, store);
 		return st;
@@ -104,7 +80,7 @@ static om_status
 take(om_eager *e, const om_memory *m, const om_tensor *t, uint64_t bytes, om_variable **out)
 {
 	struct store *store = om_store_external(m->data, bytes, m->release, m->arg);
-	const om_status st = finish(e, t, store, bytes, out);
+	const om_status st = om_variable_of_store(e, t, store, bytes, out);
 
 	if (st != OM_OK)
 		free(store);

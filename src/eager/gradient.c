@@ -4,7 +4,7 @@
  * it is a list of ops, each of which is then called as any other: it may be deferred, replayed, recorded itself.  The list
  * is kept for the next time that equal calls lead to a loss, whatever control flow made them.
  *
- * Where a rule needs a forward result that nobody holds any more, the forward op is called again.  A backward path with bodies,
+ * Where a rule needs a forward result that was freed, the forward op is called again.  A backward path with bodies,
  * as that of a recurrent operator, is run as a whole program with its forward path.
  */
 #include <config.h>
@@ -185,12 +185,12 @@ put(struct pass *g, uint64_t word)
 static void
 put_record(struct pass *g, const struct record *r)
 {
-	uint64_t alive = 0;
+	uint64_t held = 0;
 
 	for (uint32_t k = 0; k < r->kind->nout; k++)
-		alive |= (uint64_t)(r->out[k] != NULL) << k;
+		held |= (uint64_t)(r->out[k] != NULL) << k;
 	put(g, (uintptr_t)r->kind);
-	put(g, alive);
+	put(g, held);
 	for (uint32_t k = 0; k < r->kind->nin; k++)
 		put(g, !r->in[k] ? SOURCE(NONE, 0) : om_is_value(r->kind->values, k) ? SOURCE(VALUE, k) : source_of(g, r->in[k]));
 }
@@ -310,7 +310,7 @@ is_forward(const struct pass *g, const om_op *op)
 }
 
 static bool
-is_alive(const struct pass *g, const om_op *op, uint32_t k)
+is_held(const struct pass *g, const om_op *op, uint32_t k)
 {
 	return is_forward(g, op) && g->record[op->id]->out[k];
 }
@@ -320,7 +320,7 @@ static bool
 is_called(const struct pass *g, const om_op *op)
 {
 	for (uint32_t k = 0; k < op->nout; k++)
-		if (op->out[k] && g->is_needed[op->out[k]->id] && !is_alive(g, op, k))
+		if (op->out[k] && g->is_needed[op->out[k]->id] && !is_held(g, op, k))
 			return true;
 	return false;
 }
@@ -404,7 +404,7 @@ add_step(struct pass *g, om_prog *p, const om_op *op)
 	}
 	for (uint32_t k = 0; k < op->nout; k++) {
 		s->outs |= (uint64_t)(op->out[k] != NULL) << k;
-		if (op->out[k] && !is_alive(g, op, k))
+		if (op->out[k] && !is_held(g, op, k))
 			g->source[op->out[k]->id] = SOURCE(STEP, r->nslot + k);
 	}
 	r->nslot += op->nout;
@@ -451,13 +451,9 @@ add_steps(struct pass *g, om_prog *p, uint32_t nstep)
 static om_status
 make_whole(struct pass *g, om_prog *p)
 {
-	om_eager *e = g->e;
-	const om_plan_request request = OM_PLAN_REQUEST(.target = OM_TARGET_CPU, .threads = e->options.threads);
-	const om_exec_options options = OM_EXEC_OPTIONS(.threads = e->options.threads, .max_memory = e->options.max_memory);
-
 	for (uint32_t k = 0; k < g->nrecord; k++)
 		if (!g->record[k]->kind->is_pure)
-			return om_fail(e->session, OM_UNSUPPORTED, "a gradient with bodies computes %s again, which is random",
+			return om_fail(g->e->session, OM_UNSUPPORTED, "a gradient with bodies computes %s again, which is random",
 				g->record[k]->kind->prog->name);
 	g->g->result = OM_NEWN(p->mem, uint64_t, g->nwrt + 1);
 	for (size_t k = 0; k < g->nwrt; k++) {
@@ -465,11 +461,7 @@ make_whole(struct pass *g, om_prog *p)
 		if (g->grad_value[k])
 			om_block_add_result(p->first, g->grad_value[k]);
 	}
-	if (!e->host)
-		e->host = om_host_new(e->session, "");
-	OM_TRY(om_host_request(e->host, &request));
-	OM_TRY(om_host_run(e->host, p, om_default_pipeline()));
-	return om_exec_new(e->session, p, p->plan, &options, &g->g->exec);
+	return om_eager_executor(g->e, p, 0, om_default_pipeline(), &g->g->exec);
 }
 
 static om_status
@@ -745,10 +737,5 @@ om_eager_gradient(om_eager *e, om_variable *loss, om_variable *seed, size_t n, o
 	struct pass g = {.e = e, .loss = loss, .seed = seed, .nwrt = n, .wrt = wrt, .grad = grad};
 
 	memset(grad, 0, n * sizeof *grad);
-	const om_status st = om_eager_guarded(e, gradient_entry, &g);
-	if (st != OM_OK && !e->is_entered)
-		om_variables_free(grad, n);
-	else if (st != OM_OK)
-		memset(grad, 0, n * sizeof *grad);
-	return st;
+	return om_eager_results(e, gradient_entry, &g, grad, n);
 }

@@ -67,8 +67,6 @@ static om_status
 plan(const struct program_call *c, struct program *r)
 {
 	om_eager *e = c->e;
-	const om_plan_request request = OM_PLAN_REQUEST(.target = OM_TARGET_CPU, .threads = e->options.threads);
-	const om_exec_options options = OM_EXEC_OPTIONS(.threads = e->options.threads, .max_memory = e->options.max_memory);
 	om_binding *b = om_binding_new();
 	om_status st = b ? bind_shapes(c, b) : om_fail(e->session, OM_MEMORY, "no memory to call a program");
 
@@ -77,11 +75,7 @@ plan(const struct program_call *c, struct program *r)
 	om_binding_free(b);
 	OM_TRY(st);
 	om_prog_clear_ties(r->bound);  /* variables keep their elements: no result is computed over an input */
-	if (!e->host)
-		e->host = om_host_new(e->session, "");
-	OM_TRY(om_host_request(e->host, &request));
-	OM_TRY(om_host_run(e->host, r->bound, om_default_pipeline()));
-	return om_exec_new(e->session, r->bound, r->bound->plan, &options, &r->exec);
+	return om_eager_executor(e, r->bound, 0, om_default_pipeline(), &r->exec);
 }
 
 static om_status
@@ -197,10 +191,5 @@ om_eager_run_program(om_eager *e, const om_prog *p, size_t nin, om_variable *con
 	if (nin > UINT32_MAX || nout > UINT32_MAX)
 		return om_fail(e->session, OM_USAGE, "a program has fewer inputs and outputs");
 	struct program_call c = {e, p, (uint32_t)nin, (uint32_t)nout, in, out};
-	const om_status st = om_eager_guarded(e, call_program, &c);
-	if (st != OM_OK && !e->is_entered)
-		om_variables_free(out, nout);
-	else if (st != OM_OK)
-		memset(out, 0, nout * sizeof *out);
-	return st;
+	return om_eager_results(e, call_program, &c, out, nout);
 }

@@ -59,7 +59,7 @@ om_record_call(om_eager *e, struct kind *k, om_variable *const *in, om_variable 
 /* ---- The end of records. ---- */
 
 static void
-free_record(om_eager *e, struct record *r)
+free_record(struct record *r)
 {
 	for (uint32_t k = 0; k < r->kind->nin; k++)
 		if (r->in[k]) {
@@ -68,7 +68,6 @@ free_record(om_eager *e, struct record *r)
 		}
 	om_kind_drop(r->kind);
 	free(r);
-	(void)e;
 }
 
 /* A chain of records may be long: the inputs of one are freed before the next one is, not inside of it. */
@@ -84,7 +83,7 @@ om_record_end(om_eager *e, struct record *r)
 	e->is_ending = true;
 	while ((r = e->ended)) {
 		e->ended = r->next;
-		free_record(e, r);
+		free_record(r);
 	}
 	e->is_ending = false;
 }
@@ -208,11 +207,11 @@ remember_restored(om_eager *e, om_variable *v)
 		e->cap_restored = cap;
 	}
 	e->restored[e->nrestored++] = v;
-	v->pins++;
+	om_variable_pin(v);
 	return OM_OK;
 }
 
-/* Outputs that are still there, or nobody has any more, are computed beside. */
+/* Outputs that were not dropped, or have no variable any more, are computed into temporary variables. */
 static om_status
 compute_again(om_eager *e, struct record *r)
 {
@@ -241,12 +240,8 @@ compute_again(om_eager *e, struct record *r)
 static void
 release_restored(om_eager *e)
 {
-	while (e->nrestored) {
-		om_variable *v = e->restored[--e->nrestored];
-		v->pins--;
-		om_record_consider(v);
-		om_variable_settle(v);
-	}
+	while (e->nrestored)
+		om_variable_unpin(e->restored[--e->nrestored]);
 }
 
 /* Those before `v` come first.  The chain is followed back from `v` for each result, not by recursion; each step ends with one

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/fast_hash.h"
-#include "base/shape.h"
+#include "base/strided_copy.h"
 #include "eager/eager_internal.h"
 
 uint64_t
@@ -73,6 +73,21 @@ om_variable_settle(om_variable *v)
 	free(v);
 }
 
+void
+om_variable_pin(om_variable *v)
+{
+	v->pins++;
+	om_record_unlist(v);
+}
+
+void
+om_variable_unpin(om_variable *v)
+{
+	v->pins--;
+	om_record_consider(v);
+	om_variable_settle(v);
+}
+
 om_variable *
 om_variable_keep(om_variable *v)
 {
@@ -101,27 +116,28 @@ om_variable_form(const om_variable *v)
 
 /* ---- Elements of callers. ---- */
 
-static om_status
-check_tensor(om_eager *e, const om_tensor *t, uint64_t *bytes)
+om_status
+om_variable_check(om_eager *e, const om_tensor *t, uint64_t *bytes)
 {
 	if (t->type == OM_STRING || om_dtype_bits(t->type) == 0)
 		return om_fail(e->session, OM_UNSUPPORTED, "a variable cannot have elements of type %s", om_dtype_text(t->type));
 	if (!om_tensor_bytes(t->type, &t->shape, bytes) || (*bytes && !t->data))
-		return om_fail(e->session, OM_USAGE, "the tensor of a variable needs a known shape and elements");
+		return om_fail(e->session, OM_USAGE, "a variable needs a known shape and elements");
 	return OM_OK;
 }
 
-static void
-copy_all(void *to, const om_tensor *t, uint64_t bytes)
+om_status
+om_variable_of_store(om_eager *e, const om_tensor *form, struct store *store, uint64_t bytes, om_variable **out)
 {
-	const uint64_t each = om_dtype_bits(t->type) / 8;
+	om_variable *v = store ? om_variable_make(e, form, om_form_hash(form)) : NULL;
 
-	if (!t->splat || each == 0) {
-		memcpy(to, t->data, bytes);
-		return;
-	}
-	for (uint64_t at = 0; at < bytes; at += each)
-		memcpy((char *)to + at, t->data, each);
+	if (!v)
+		return om_fail(e->session, OM_MEMORY, "no memory for a variable of %llu bytes", (unsigned long long)bytes);
+	v->store = store;
+	v->t.data = store->data;
+	v->state = OM_READY;
+	*out = v;
+	return OM_OK;
 }
 
 om_status
@@ -130,22 +146,14 @@ om_variable_new_here(om_eager *e, const om_tensor *t, om_variable **out)
 	uint64_t bytes;
 
 	*out = NULL;
-	OM_TRY(check_tensor(e, t, &bytes));
-	if (t->splat && om_dtype_bits(t->type) < 8)
-		return om_fail(e->session, OM_UNSUPPORTED, "a variable cannot repeat an element of less than a byte");
+	OM_TRY(om_variable_check(e, t, &bytes));
 	struct store *store = om_store_take(e->memory, bytes);
-	om_variable *v = store ? om_variable_make(e, t, om_form_hash(t)) : NULL;
-	if (!v) {
+	const om_status st = om_variable_of_store(e, t, store, bytes, out);
+	if (st == OM_OK)
+		om_elements_copy(store->data, t, bytes);
+	else
 		om_store_drop(e->memory, store);
-		return om_fail(e->session, OM_MEMORY, "no memory for a variable of %llu bytes", (unsigned long long)bytes);
-	}
-	v->store = store;
-	v->t.data = store->data;
-	v->state = OM_READY;
-	if (bytes)
-		copy_all(store->data, t, bytes);
-	*out = v;
-	return OM_OK;
+	return st;
 }
 
 struct new_variable {

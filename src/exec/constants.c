@@ -19,6 +19,7 @@
 #include "base/arena_internal.h"
 #include "base/mapping.h"
 #include "base/shape.h"
+#include "base/strided_copy.h"
 #include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
 #include "onnxmem/kernel.h"

@@ -13,6 +13,7 @@
 
 #include "exec/control_flow.h"
 #include "base/shape.h"
+#include "base/strided_copy.h"
 #include "ir/query.h"
 #include "opdef/op_context.h"
 

@@ -6,6 +6,7 @@
 #include "base/arena_internal.h"
 #include "base/load_module.h"
 #include "base/shape.h"
+#include "base/strided_copy.h"
 #include "exec/device.h"
 #include "ir/steps.h"
 #include "kernels/gpu/source.h"

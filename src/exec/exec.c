@@ -8,6 +8,7 @@
 #include "base/options.h"
 #include "base/parallel.h"
 #include "base/shape.h"
+#include "base/strided_copy.h"
 #include "exec/device.h"
 #include "exec/exec_internal.h"
 #include "exec/runnable.h"

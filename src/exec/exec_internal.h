@@ -161,8 +161,6 @@ om_status om_room_pages(om_exec *e, struct room *r, uint64_t bytes, const char *
 om_status om_workspace_fit(om_exec *e, uint64_t bytes);
 /* Ensure capacity of the buffer of an unplanned value, and update the statistics. */
 om_status om_value_room(om_exec *e, const om_value *v, uint64_t bytes);
-/* Copy elements; a splat is expanded.  Sizes must match. */
-void om_elements_copy(void *to, const om_tensor *from, uint64_t bytes);
 /* Set type, shape and elements of `v` from `t`. */
 om_status om_value_put(om_exec *e, om_value *v, const om_tensor *t);
 /* Set `v`, which is not fixed, to `t`, and swap its buffer with `from`, which contains the

@@ -128,20 +128,6 @@ om_value_room(om_exec *e, const om_value *v, uint64_t bytes)
 	return st;
 }
 
-void
-om_elements_copy(void *to, const om_tensor *from, uint64_t bytes)
-{
-	if (bytes == 0 || to == from->data)
-		return;
-	if (!from->splat) {
-		memmove(to, from->data, bytes);
-		return;
-	}
-	/* With packed elements, the last byte may be partially filled. */
-	const int64_t most = (int64_t)(bytes * 8 / om_dtype_bits(from->type)), n = om_shape_count(&from->shape);
-	om_fill_type(to, n < most ? n : most, from->type, from->data);
-}
-
 static om_status
 settle_fixed(om_exec *e, const om_value *v, om_dtype type, const om_shape *shape)
 {

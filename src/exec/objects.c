@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #include "base/arena_internal.h"
+#include "base/strided_copy.h"
 #include "exec/control_flow.h"
 #include "ir/type.h"
 

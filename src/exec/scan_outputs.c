@@ -8,6 +8,7 @@
 
 #include "exec/control_flow.h"
 #include "base/shape.h"
+#include "base/strided_copy.h"
 
 /* May the storage of the output be written while the body runs? */
 static bool

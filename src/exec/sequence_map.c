@@ -8,6 +8,7 @@
 
 #include "exec/control_flow.h"
 #include "base/arena_internal.h"
+#include "base/strided_copy.h"
 #include "ir/query.h"
 #include "ir/type.h"
 

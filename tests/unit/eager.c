@@ -303,6 +303,28 @@ of_programs(void)
 	om_prog_free(p);
 }
 
+/* One element for all, whatever its width. */
+static void
+of_splats(void)
+{
+	struct graph g = eager_start(NULL);
+	const unsigned char nibble = 0x5;
+	const int64_t n = 3, word = -7;
+	const om_tensor packed = {.type = OM_INT4, .shape = om_shape_of(1, &n), .data = (void *)&nibble, .splat = true};
+	const om_tensor words = {.type = OM_INT64, .shape = om_shape_of(1, &n), .data = (void *)&word, .splat = true};
+	const om_tensor *t;
+	om_variable *v[2];
+
+	CU_ASSERT_FATAL(is_ok(g.s, om_variable_new(g.e, &packed, &v[0])));
+	CU_ASSERT_FATAL(is_ok(g.s, om_variable_new(g.e, &words, &v[1])));
+	CU_ASSERT_FATAL(is_ok(g.s, om_variable_read(v[0], &t)));
+	CU_ASSERT(!t->splat && memcmp(t->data, (unsigned char[]){0x55, 0x05}, 2) == 0);
+	CU_ASSERT_FATAL(is_ok(g.s, om_variable_read(v[1], &t)));
+	CU_ASSERT(!t->splat && memcmp(t->data, (int64_t[]){-7, -7, -7}, 24) == 0);
+	om_variables_free(v, 2);
+	eager_end(&g);
+}
+
 static CU_TestInfo tests[] = {
 	{"calls", of_calls},
 	{"shapes from elements", of_shapes_from_elements},
@@ -315,6 +337,7 @@ static CU_TestInfo tests[] = {
 	{"a limit of memory", of_a_limit},
 	{"many inputs", of_many_inputs},
 	{"programs", of_programs},
+	{"splats", of_splats},
 	CU_TEST_INFO_NULL,
 };
 
