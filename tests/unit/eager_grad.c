@@ -236,10 +236,8 @@ of_recurrent_operators(void)
 		CU_ASSERT_EQUAL(om_variable_form(g)->shape.dim[1], 8);
 		CU_ASSERT(isfinite(scalar_of(&t.g, g)));
 		om_variable *of = op(&t, "ReduceSum", g, NULL);
-		om_status st = om_eager_gradient(t.g.e, of, NULL, 1, in + 1, &again);
-		CU_ASSERT(st == OM_OK || is_told(t.g.s, st, OM_UNSUPPORTED, "has no gradient"));
-		if (st == OM_OK)
-			om_variable_free(again);
+		CU_ASSERT(is_told(t.g.s, om_eager_gradient(t.g.e, of, NULL, 1, in + 1, &again), OM_UNSUPPORTED, "has no gradient"));
+		CU_ASSERT_PTR_NULL(again);
 		om_eager_record(t.g.e, false);
 		om_variable_free(g);
 		om_variable_free(y);
