@@ -28,10 +28,10 @@ static const struct way {
 static void
 write_const(FILE *to, uint64_t *seed, const char *name, const char *shape, double from)
 {
-	int64_t n = 1;
+	int64_t n = atoi(shape);
 
-	for (const char *at = shape; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
-		n *= atoi(at);
+	for (const char *at = shape; (at = strchr(at, ',')); )
+		n *= atoi(++at);
 	fprintf(to, "%%%s = const float32[%s] {", name, shape);
 	for (int64_t k = 0; k < n; k++)
 		fprintf(to, "%s%.6f", k ? ", " : "", from + 2 * om_rng_unit(seed));
