@@ -7,6 +7,7 @@
 
 #include "base/rng.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/layer_plan.h"
 #include "random_window.h"
 #include "unit.h"
 
@@ -297,6 +298,34 @@ large_layers_are_right(void)
 	check_all(choose_large, 6);
 }
 
+static bool
+is_summed_in_parts(const om_layer *l)
+{
+	om_layer_plan p;
+
+	return om_layer_plan_new(l, &p) && p.depth < p.k;
+}
+
+/* Kernels of one element with long rows, whose sums are made of several parts. */
+static void
+choose_long(om_layer *l, uint64_t *state)
+{
+	static const om_act acts[] = {OM_ACT_NONE, OM_ACT_CLIP, OM_ACT_SILU};
+	const int64_t side = 9 + (int64_t)om_rng_below(state, 6), stride = 1 + (int64_t)om_rng_below(state, 2);
+
+	*l = (om_layer){.batch = 1 + (int64_t)om_rng_below(state, 2), .group = 1 + (int64_t)om_rng_below(state, 2),
+		.channels_in = 1100 + (int64_t)om_rng_below(state, 1000), .channels_out = 60 + (int64_t)om_rng_below(state, 80),
+		.in = {1, side * stride, side * stride}, .out = {1, side, side}, .kernel = {1, 1, 1}, .stride = {1, stride, stride},
+		.dilation = {1, 1, 1}, .begin = {0, stride / 2, 0}, .epilogue = {.act = acts[om_rng_below(state, 3)], .alpha = -0.5f, .beta = 0.75f}};
+	CU_ASSERT(is_summed_in_parts(l));
+}
+
+static void
+long_rows_are_right(void)
+{
+	check_all(choose_long, 6);
+}
+
 /* ---- Packing. ---- */
 
 /* Column `column` of the packed matrix with `rows` rows. */
@@ -395,6 +424,7 @@ static CU_TestInfo layer_tests[] = {
 	{"Winograd's algorithm is right and repeats", winograd_is_right},
 	{"products are right and repeat", products_are_right},
 	{"large layers are right", large_layers_are_right},
+	{"long rows are right", long_rows_are_right},
 	{"matrices are packed", matrices_are_packed},
 	{"reference kernels agree", references_agree},
 	CU_TEST_INFO_NULL,

@@ -9,6 +9,7 @@
 enum {
 	BLOCK_BYTES = 320 << 10,  /* of the input of a block of rows, to stay in the L2 cache */
 	TABLE_BYTES = 64 << 10,   /* of its pointers */
+	DEPTH = 768,              /* of long rows: so much of them is summed at once, for blocks of more of them */
 	PANELS_BYTES = 256 << 10, /* of weights that stay in the L2 cache */
 	INPUT_BYTES = 256 << 10,  /* of transformed inputs of a block of tiles, */
 	LEAST_INPUT = 48 << 10,   /* and of those of small images, */
@@ -85,17 +86,31 @@ plan_strip(const om_layer *l, om_layer_plan *p)
 	p->blocks = l->batch * l->out[0] * om_quotient_up(l->out[1], p->strip);
 }
 
+/* Rows so long that a block would have few of them, and would read all weights for these, are summed in several parts. */
+static void
+plan_depth(const om_layer *l, om_layer_plan *p)
+{
+	const uint64_t bytes = om_size_product(om_size_product((uint64_t)p->rows, (uint64_t)p->k), sizeof(float));
+
+	p->depth = p->k;
+	if (p->taps == 1 && !p->by_tiles && !l->is_channels_first && p->k > DEPTH && bytes > BLOCK_BYTES)
+		p->depth = om_quotient_up(om_quotient_up(p->k, om_quotient_up(p->k, DEPTH)), 16) * 16;
+}
+
 static void
 plan_rows(const om_layer *l, om_layer_plan *p)
 {
 	const uint64_t steps = om_size_volume(1, l->stride, OM_LAYER_AXES);
-	const uint64_t wide = om_size_product((uint64_t)p->k + 1, p->is_direct ? 4 : 8), row = om_size_product(wide, steps);
+	const uint64_t wide = om_size_product((uint64_t)p->depth + 1, p->is_direct ? 4 : 8), row = om_size_product(wide, steps);
 	const int64_t most = between(TABLE_BYTES / 8 / p->taps, TILE_ROWS, 1 << 20);
 
 	p->block = row > BLOCK_BYTES ? TILE_ROWS : between(BLOCK_BYTES / (int64_t)row, TILE_ROWS, most);
 	p->block = p->block / TILE_ROWS * TILE_ROWS;
 	if (p->rows <= p->block + p->block / 2 && p->rows <= most)
 		p->block = p->rows;
+	p->blocks = p->rows ? om_quotient_up(p->rows, p->block) : 0;
+	if (p->blocks > 1)       /* of the same size: all weights are read for the last one, too */
+		p->block = om_quotient_up(om_quotient_up(p->rows, p->blocks), TILE_ROWS) * TILE_ROWS;
 	p->blocks = p->rows ? om_quotient_up(p->rows, p->block) : 0;
 }
 
@@ -206,6 +221,7 @@ om_layer_plan_new(const om_layer *l, om_layer_plan *p)
 		return p->per_worker != UINT64_MAX;
 	}
 	p->by_tiles = om_size_product(weights, 4) / (uint64_t)l->group <= PANELS_BYTES;
+	plan_depth(l, p);
 	if (l->is_channels_first)
 		plan_strip(l, p);
 	else

@@ -25,6 +25,8 @@ struct block {
 	const om_layer_plan *p;
 	struct grid grid;
 	struct om_tile tile;      /* `rows` and `offset` are those of the worker */
+	const float *weights, *bias;          /* of the group */
+	bool clamps;              /* the activation is limits, which the tile applies */
 	const float **rows;       /* [tiles][taps][rows of the tile] */
 	int64_t *offset;          /* [tiles][taps + 1]: the last one is the number of taps */
 	int64_t first, n;         /* rows of y */
@@ -152,7 +154,7 @@ static int64_t
 tile_rows(struct block *b, int64_t n, const float **to, int64_t *offset)
 {
 	const struct grid *g = &b->grid;
-	const int64_t weights = b->tile.k * OM_PANEL;
+	const int64_t weights = b->p->k * OM_PANEL;
 	struct corners c;
 	int64_t taps = 0, tap = 0;
 
@@ -207,25 +209,29 @@ activate(const struct block *b, const struct rows *r, int64_t column, int64_t co
 {
 	const om_epilogue *e = &b->l->epilogue;
 
-	if (b->tile.clamps || e->act == OM_ACT_NONE)
+	if (b->clamps || e->act == OM_ACT_NONE)
 		return;
 	for (int64_t k = 0; k < r->n; k++)
 		activate_row(b->y + (b->first + r->first + k) * b->tile.c_row + column, columns, e);
 }
 
-/* Compute columns of a tile. */
+/* Compute columns of a tile: its sums over the current part of the depth, which are added to those of the parts before. */
 static void
 run_tile(struct block *b, const struct rows *r, int64_t column, int64_t columns)
 {
 	const int64_t at = (b->first + r->first) * b->tile.c_row;
+	const bool is_first = b->tile.from == 0, is_last = b->tile.from + b->tile.k == b->p->k;
 
 	b->tile.offset = r->offset;
 	b->tile.taps = r->offset[b->p->taps];
 	b->tile.rows = r->rows;
 	b->tile.c = b->y + at;
-	b->tile.residual = b->d->residual ? b->d->residual + (b->y - b->d->y) + at : NULL;
+	b->tile.residual = !is_first ? b->tile.c : b->d->residual ? b->d->residual + (b->y - b->d->y) + at : NULL;
+	b->tile.bias = is_first ? b->bias : NULL;
+	b->tile.clamps = is_last && b->clamps;
 	OM_TABLE(om_tile_run)(&b->tile, r->n, column, columns);
-	activate(b, r, column, columns);
+	if (is_last)
+		activate(b, r, column, columns);
 }
 
 /* All columns of a tile, then the next tile. */
@@ -240,20 +246,52 @@ run_by_tiles(struct block *b)
 	}
 }
 
+/* Weights that are read after those of the panel at `column`: of the next panel, of the first one for the next part of the depth,
+ * or of the next piece. */
+static const float *
+next_weights(const struct block *b, int64_t column)
+{
+	const int64_t next = column / OM_PANEL + 1, panels = (b->l->channels_out + OM_PANEL - 1) / OM_PANEL;
+
+	if (next * OM_PANEL < b->column + b->columns)
+		return b->tile.weights + next * b->tile.panel;
+	if (b->tile.from + b->tile.k < b->p->k)
+		return b->tile.weights + b->column / OM_PANEL * b->tile.panel + b->tile.k * OM_PANEL;
+	return b->weights + (next < panels ? next * b->tile.panel : 0);
+}
+
 /* All tiles for some panels of weights, then the next panels. */
 static void
 run_by_panels(struct block *b, int64_t width)
 {
-	const int64_t end = b->column + b->columns;
+	const int64_t end = b->column + b->columns, tiles = tiles_of(b->n);
 
-	for (int64_t column = b->column; column < end; column += width)
+	for (int64_t column = b->column; column < end; column += width) {
+		const float *next = next_weights(b, column);
 		for (int64_t i = 0, k = 0; i < b->n; k++) {
 			const struct rows r = rows_of(b, k, i, i);
-			if (column == b->column)
+			if (column == b->column && b->tile.from == 0)
 				set_rows(b, &r);
+			set_ahead(&b->tile, b->p->taps, next, k, tiles);
 			run_tile(b, &r, column, least(end - column, width));
 			i += r.n;
 		}
+	}
+}
+
+/* The same for each part of the depth. */
+static void
+run_by_parts(struct block *b, int64_t width)
+{
+	int64_t from = 0;
+
+	do {
+		b->tile.from = from;
+		b->tile.k = least(b->p->depth, b->p->k - from);
+		b->tile.weights = b->weights + from * OM_PANEL;
+		run_by_panels(b, width);
+		from += b->tile.k;
+	} while (from < b->p->k);
 }
 
 static void
@@ -262,7 +300,7 @@ run_block(struct block *b)
 	if (b->p->by_tiles)
 		run_by_tiles(b);
 	else
-		run_by_panels(b, b->n <= TILE_ROWS ? b->columns : OM_PANEL);
+		run_by_parts(b, b->n <= TILE_ROWS ? b->columns : OM_PANEL);
 }
 
 /* ---- Strips of images that are channels-first. ---- */
@@ -393,10 +431,11 @@ set_tile(struct block *b, int64_t group)
 	const int64_t panels = (l->channels_out + OM_PANEL - 1) / OM_PANEL;
 	const int64_t panel = l->channels_in * l->kernel[0] * l->kernel[1] * l->kernel[2] * OM_PANEL;
 
-	b->tile = (struct om_tile){.k = b->p->k, .panel = panel, .weights = b->d->weights + group * panels * panel,
-		.c_row = l->group * l->channels_out, .bias = b->d->bias ? b->d->bias + group * l->channels_out : NULL,
-		.clamps = e->act == OM_ACT_RELU || e->act == OM_ACT_CLIP,
+	b->weights = b->d->weights + group * panels * panel;
+	b->tile = (struct om_tile){.k = b->p->k, .panel = panel, .weights = b->weights, .c_row = l->group * l->channels_out,
 		.low = e->act == OM_ACT_RELU ? 0 : e->alpha, .high = e->act == OM_ACT_RELU ? __builtin_inff() : e->beta};
+	b->bias = b->d->bias ? b->d->bias + group * l->channels_out : NULL;
+	b->clamps = e->act == OM_ACT_RELU || e->act == OM_ACT_CLIP;
 	b->y = b->d->y + group * l->channels_out;
 }
 

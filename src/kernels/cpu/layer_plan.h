@@ -12,6 +12,7 @@ typedef struct om_layer_plan {
 	int64_t blocks, parts;
 	int64_t part;             /* panels of a part */
 	int64_t taps, k;          /* floats of a tap, which are adjacent in the input */
+	int64_t depth;            /* floats of a tap that are summed at once; the sums of such parts are added in y */
 	bool is_direct;           /* row i of the product is row i of the input */
 	bool by_tiles;            /* all panels are applied to a tile before the next one: they fit into the cache */
 	/* If the input is channels-first: blocks are strips of lines of one image, which are interleaved first. */

@@ -23,6 +23,7 @@ _Static_assert(MOST_TILE_ROWS % TILE_ROWS == 0, "blocks of rows are made of tile
 struct place {
 	int64_t first, n;         /* columns */
 	const float *weights;
+	const float *ahead;       /* to be prefetched */
 };
 
 /* Vector `v` from the first column on. */
@@ -83,7 +84,8 @@ tile(const struct om_tile *t, const struct place *p, const int rows, const int v
 {
 	vec sum[TILE_ROWS][WIDEST];
 	const float *const *row = t->rows;
-	const int64_t panel = t->panel;
+	const int64_t panel = t->panel, step = t->step;
+	const float *ahead = p->ahead;
 
 	UNROLL
 	for (int i = 0; i < rows; i++) {
@@ -100,7 +102,7 @@ tile(const struct om_tile *t, const struct place *p, const int rows, const int v
 		const float *a[TILE_ROWS], *b = p->weights + t->offset[tap];
 		UNROLL
 		for (int i = 0; i < rows; i++)
-			a[i] = row[i];
+			a[i] = row[i] + t->from;
 		for (int64_t k = 0; k < t->k; k++, b += OM_PANEL) {
 			vec bk[WIDEST];
 			UNROLL
@@ -109,6 +111,10 @@ tile(const struct om_tile *t, const struct place *p, const int rows, const int v
 			/* Wide tiles wait for the memory anyway.  After the last row nothing is read. */
 			for (int v = 0; v < vecs && vecs <= NV; v += 16 / VL)
 				__builtin_prefetch(weights_at(b, panel, v) + AHEAD * OM_PANEL, 0, 3);
+			if (vecs <= NV) {
+				__builtin_prefetch(ahead, 0, 2);
+				ahead += step;
+			}
 			UNROLL
 			for (int i = 0; i < rows; i++) {
 				const float x = a[i][k];
@@ -159,7 +165,7 @@ half_tile(const struct om_tile *t, const struct place *p, const int rows)
 		const float *a[TILE_ROWS], *b = p->weights + t->offset[tap];
 		UNROLL
 		for (int i = 0; i < rows; i++)
-			a[i] = row[i];
+			a[i] = row[i] + t->from;
 		for (int64_t k = 0; k < t->k; k++, b += OM_PANEL) {
 			const half_vec bk = *(const half_vec *)b;
 			UNROLL
@@ -222,12 +228,13 @@ width_for(const struct om_tile *t, int64_t rows, int64_t columns)
 void
 OM_TABLE(om_tile_run)(const struct om_tile *t, int64_t rows, int64_t first, int64_t n)
 {
-	const int64_t end = first + n;
+	const int64_t end = first + n, share = t->step * t->taps * t->k;
 
-	for (int64_t column = first; column < end;) {
+	for (int64_t column = first, k = 0; column < end; k++) {
+		const float *weights = t->weights + column / OM_PANEL * t->panel + column % OM_PANEL;
 		const int width = width_for(t, rows, end - column);
 		const struct place p = {.first = column, .n = LEAST(end - column, VL << width),
-			.weights = t->weights + column / OM_PANEL * t->panel + column % OM_PANEL};
+			.weights = weights, .ahead = t->step ? t->ahead + k * share : weights};
 		(has_half(t, end - column) ? halves : tiles[width])[rows](t, &p);
 		column += VL << width;
 	}

@@ -20,6 +20,10 @@ struct om_tile {
 	int64_t taps, k;          /* k: floats of a tap */
 	const float *weights;     /* the first panel of the group */
 	int64_t panel;            /* floats of a panel */
+	int64_t from;             /* first of the k floats in each row; `weights` begins there */
+	/* Weights that later tiles read and this one prefetches, `step` floats for each of k; 0: none. */
+	const float *ahead;
+	int64_t step;
 	float *c;                 /* column 0 of the group, in the first row */
 	int64_t c_row;            /* floats between rows of c and of residual */
 	const float *bias;        /* from column 0 on; NULL: none */
@@ -39,6 +43,26 @@ INLINE int64_t
 tile_rows_of(int64_t rest)
 {
 	return rest <= TILE_ROWS ? rest : rest < 2 * TILE_ROWS ? (rest + 1) / 2 : TILE_ROWS;
+}
+
+/* Tiles of so many rows. */
+INLINE int64_t
+tiles_of(int64_t rows)
+{
+	return rows / TILE_ROWS + (rows % TILE_ROWS != 0);
+}
+
+/* Tile `i` of `n` fetches its share of the next panel of weights into a near cache, while the same weights are applied to all
+ * of them: the memory is busy all the time, not for the first tile alone. */
+INLINE void
+set_ahead(struct om_tile *t, int64_t taps, const float *next, int64_t i, int64_t n)
+{
+	const int64_t runs = OM_PANEL / (OM_NV * VL), depth = t->k * taps, share = runs * depth;
+	const int64_t step = MOST(1, LEAST(OM_PANEL / (runs * n), 64 / (int64_t)sizeof(float)));
+	const bool is_fetched = i * step * runs >= OM_PANEL;
+
+	t->ahead = next + i * step * share;
+	t->step = is_fetched ? 0 : step;
 }
 
 #endif

@@ -176,9 +176,12 @@ multiply(const struct block *b, int64_t panel, int64_t columns)
 		.c_row = OM_PANEL};
 
 	for (int64_t e = 0; e < elements; e++) {
-		t.weights = w->d->weights + ((b->group * elements + e) * panels + panel) * size;
-		for (int64_t i = 0, n; i < b->n; i += n) {
+		const float *weights = w->d->weights + b->group * elements * panels * size;
+		const float *next = e + 1 < elements ? weights + ((e + 1) * panels + panel) * size : weights + (panel + 1) % panels * size;
+		t.weights = weights + (e * panels + panel) * size;
+		for (int64_t i = 0, k = 0, n; i < b->n; i += n, k++) {
 			n = tile_rows_of(b->n - i);
+			set_ahead(&t, taps, next, k, tiles_of(b->n));
 			for (int64_t kz = 0; kz < taps; kz++)
 				for (int64_t r = 0; r < n; r++)
 					b->rows[kz * n + r] = b->input + e * w->input + (kz * w->p.block + i + r) * w->row;
