@@ -23,14 +23,29 @@ om_opencl_fail(om_device *d, om_device_status st, const char *fmt, ...)
 	return st;
 }
 
+/* What the errors that a user may meet mean. */
+static const char *
+meaning_of(cl_int code)
+{
+	switch (code) {
+	case CL_DEVICE_NOT_AVAILABLE: return "the device is not available";
+	case CL_MEM_OBJECT_ALLOCATION_FAILURE: return "there is not enough memory on the device";
+	case CL_INVALID_BUFFER_SIZE: return "it gives no buffer of this size";
+	case CL_OUT_OF_RESOURCES: return "the device has not enough memory, registers or local memory for it";
+	case CL_OUT_OF_HOST_MEMORY: return "the driver has not enough memory on the processor";
+	case CL_INVALID_WORK_GROUP_SIZE: return "the device does not run blocks of this size";
+	default: return "the driver does not say why";
+	}
+}
+
 om_device_status
 om_opencl_failed(om_device *d, cl_int code, const char *what)
 {
 	const bool is_memory = code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES || code == CL_OUT_OF_HOST_MEMORY
 	    || code == CL_INVALID_BUFFER_SIZE;
 
-	return om_opencl_fail(d, is_memory ? OM_DEVICE_MEMORY : OM_DEVICE_LOST, "OpenCL cannot %s: %s%d", what,
-		is_memory ? "there is not enough memory, error " : "error ", code);
+	return om_opencl_fail(d, is_memory ? OM_DEVICE_MEMORY : OM_DEVICE_LOST, "OpenCL cannot %s: %s (error %d)", what, meaning_of(code),
+		code);
 }
 
 /* Device number `n` of all platforms, in their order. */

@@ -1,6 +1,7 @@
 /* Memory, commands, streams and events of OpenCL. */
 #include <config.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -255,7 +256,8 @@ om_device_status
 om_opencl_sync(om_stream *s)
 {
 	const cl_int code = clFinish(s->queue);
+	char what[OM_OPENCL_TEXT];
 
-	return code == CL_SUCCESS ? OM_DEVICE_OK : om_opencl_fail(s->device, OM_DEVICE_LOST,
-		"commands of OpenCL up to %u failed: error %d", s->tag, code);
+	snprintf(what, sizeof what, "finish the commands of a queue, up to %u", s->tag);
+	return code == CL_SUCCESS ? OM_DEVICE_OK : om_opencl_failed(s->device, code, what);
 }
