@@ -236,18 +236,13 @@ upload_weight(struct device_run *d, const om_value *v)
 	return OM_OK;
 }
 
-/* Inputs that the kernel of an op reads on the device. */
+/* Inputs that an op reads on the device: those of its kernel, or the one that it is a view of; a copy reads on the host. */
 static bool
-reads_there(const struct device_run *d, const om_op *op, const om_device_kernel *k, uint32_t in)
+reads_there(const om_op *op, const om_device_kernel *k, uint32_t in)
 {
-	om_view_of view;
+	om_view_of view = {0};
 
-	(void)d;
-	if (!op->in[in] || op->opdef->copies)
-		return false;
-	if (k)
-		return !om_is_host_input(k, in);
-	return om_op_view(op, 0, &view) && view.in == in;
+	return !op->opdef->copies && (k || om_op_view(op, 0, &view)) && om_device_reads(op, k, view.in, in);
 }
 
 static const om_device_kernel *
@@ -270,7 +265,7 @@ find_weights(struct device_run *d)
 			continue;
 		const om_device_kernel *row = row_of(e, op, &c);
 		for (uint32_t i = 0; i < op->nin; i++)
-			if (reads_there(d, op, row, i) && is_weight(d, op->in[i]))
+			if (reads_there(op, row, i) && is_weight(d, op->in[i]))
 				bytes = add_weight(d, op->in[i], bytes);
 		om_arena_clear(e->call);
 	}

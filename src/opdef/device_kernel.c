@@ -19,14 +19,19 @@ om_launch_add_grid(om_launch_list *to, const char *unit, const char *prologue, c
 	return &to->launch[to->n - 1];
 }
 
-om_launch *
-om_launch_add(om_launch_list *to, const char *unit, const char *prologue, const char *entry, uint64_t threads)
+om_grid
+om_grid_of(const om_launch_list *to, uint64_t threads)
 {
 	const uint32_t block = to->threads && to->threads < THREADS ? to->threads : THREADS;
 	const uint64_t blocks = threads / block + (threads % block != 0);
-	const uint32_t n = blocks == 0 ? 1 : blocks > BLOCKS ? BLOCKS : (uint32_t)blocks;
 
-	return om_launch_add_grid(to, unit, prologue, entry, (om_grid){.blocks = {n, 1, 1}, .threads = block});
+	return (om_grid){.blocks = {blocks == 0 ? 1 : blocks > BLOCKS ? BLOCKS : (uint32_t)blocks, 1, 1}, .threads = block};
+}
+
+om_launch *
+om_launch_add(om_launch_list *to, const char *unit, const char *prologue, const char *entry, uint64_t threads)
+{
+	return om_launch_add_grid(to, unit, prologue, entry, om_grid_of(to, threads));
 }
 
 static void

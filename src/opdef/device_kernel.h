@@ -72,6 +72,9 @@ typedef struct om_device_kernel {
 	om_status (*launches)(const om_op_context *c, om_launch_list *to);
 } om_device_kernel;
 
+/* Blocks enough for `threads` threads in all, or as many as all devices have: kernels loop over the grid. */
+om_grid om_grid_of(const om_launch_list *to, uint64_t threads);
+
 /* Append a launch of `threads` threads in all, which kernels see as a loop over the grid (OM_GRID_LOOP), or of a given
  * grid.  The result is valid until the next launch is added. */
 om_launch *om_launch_add(om_launch_list *to, const char *unit, const char *prologue, const char *entry, uint64_t threads);
@@ -94,6 +97,13 @@ static inline bool
 om_is_host_input(const om_device_kernel *k, uint32_t in)
 {
 	return k->host_inputs >> (in < 31 ? in : 31) & 1;
+}
+
+/* Does an op that runs on the device read input `in` in its memory?  `k` is its row; NULL: it is a view of input `viewed`. */
+static inline bool
+om_device_reads(const om_op *op, const om_device_kernel *k, uint32_t viewed, uint32_t in)
+{
+	return op->in[in] && (k ? !om_is_host_input(k, in) : in == viewed);
 }
 
 #endif

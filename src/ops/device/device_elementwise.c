@@ -331,7 +331,7 @@ cast_launches(const om_op_context *c, om_launch_list *to)
 {
 	const char *x = om_kernel_type(c->in[0].type), *y = om_kernel_type(c->out[0].type);
 	const int64_t n = om_shape_count(&c->out[0].shape);
-	om_launch *l = om_launch_pair(to, "cast", "cast", x, y, om_grid_of(n));
+	om_launch *l = om_launch_pair(to, "cast", "cast", x, y, om_grid_of(to, (uint64_t)n));
 
 	om_launch_in(l, 0);
 	om_launch_out(l, 0);

@@ -61,7 +61,8 @@ add_linear(const om_op_context *c, om_launch_list *to, const char *kernel, om_dt
 {
 	const int64_t n = om_shape_count(&c->in[0].shape);
 	const bool has_zero = c->op->nin > 2 && om_has_in(c, 2);
-	om_launch *l = om_launch_pair(to, "quantize", kernel, om_kernel_type(real), om_kernel_type(byte), om_grid_of(n));
+	om_launch *l = om_launch_pair(to, "quantize", kernel, om_kernel_type(real), om_kernel_type(byte),
+		om_grid_of(to, (uint64_t)n));
 	struct om_lines s;
 
 	scale_lines(c, &s);

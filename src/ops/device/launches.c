@@ -65,15 +65,6 @@ om_launch_pair(om_launch_list *to, const char *unit, const char *kernel, const c
 		om_printf(to->mem, "%s_%s_%s", kernel, tn, tto), grid);
 }
 
-om_grid
-om_grid_of(int64_t threads)
-{
-	enum { THREADS = 256, BLOCKS = 65535 };
-	const int64_t blocks = (threads + THREADS - 1) / THREADS;
-
-	return (om_grid){.blocks = {blocks > BLOCKS ? BLOCKS : (uint32_t)blocks, 1, 1}, .threads = THREADS};
-}
-
 om_launch *
 om_launch_rows(om_launch_list *to, const char *unit, const char *kernel, const char *type, int64_t rows)
 {

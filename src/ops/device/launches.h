@@ -23,9 +23,6 @@ om_launch *om_launch_typed_grid(om_launch_list *to, const char *unit, const char
 /* The same for a kernel of two types, TN and TO. */
 om_launch *om_launch_pair(om_launch_list *to, const char *unit, const char *kernel, const char *tn, const char *tto, om_grid grid);
 
-/* Blocks enough for `threads` threads in all. */
-om_grid om_grid_of(int64_t threads);
-
 /* Append a launch with a block for each row. */
 om_launch *om_launch_rows(om_launch_list *to, const char *unit, const char *kernel, const char *type, int64_t rows);
 
