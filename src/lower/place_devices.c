@@ -69,9 +69,7 @@ reads_shape_only(const om_op *op)
 static bool
 reads_there(const struct choice *c, const om_op *op, uint32_t k)
 {
-	if (!op->in[k])
-		return false;
-	return c->kernel ? !om_is_host_input(c->kernel, k) : k == c->viewed;
+	return om_device_reads(op, c->kernel, c->viewed, k);
 }
 
 static bool
@@ -270,7 +268,7 @@ use_is_there(const struct place *w, const om_use *u)
 	return u->op && is_there(w, u->op) && reads_there(&w->op[u->op->id], u->op, u->index);
 }
 
-/* A value with the type and shape of `v`. */
+/* A value with the type and shape of `v`, and what is known of its elements. */
 static om_value *
 value_like(struct place *w, const om_value *v, const char *stem)
 {
@@ -278,6 +276,7 @@ value_like(struct place *w, const om_value *v, const char *stem)
 
 	made->type = v->type;
 	made->shape = v->shape;
+	made->elem = v->elem;
 	return made;
 }
 

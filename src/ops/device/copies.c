@@ -9,9 +9,9 @@
 const om_opdef om_ops_device_copies[] = {
 	{.domain = "org.onnxmem", .name = "ToDevice", .brief = "copies a tensor to the memory of a device", .since = 1,
 	 .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .copies = OM_COPIES_TO_DEVICE, .infer = om_infer_same,
-	 .cpu = om_cpu_whole},
+	 .propagate_data = om_elems_moved, .cpu = om_cpu_whole},
 	{.domain = "org.onnxmem", .name = "ToHost", .brief = "copies a tensor from the memory of a device", .since = 1,
 	 .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .copies = OM_COPIES_TO_HOST, .infer = om_infer_same,
-	 .cpu = om_cpu_whole},
+	 .propagate_data = om_elems_moved, .cpu = om_cpu_whole},
 	{0}
 };
