@@ -53,7 +53,7 @@ run(om_run *r, om_prog *p)
 }
 
 static const om_pass_option options[] = {
-	{"device", "", "the device: opencl, sim"},
+	{"device", "", "the device: cuda, opencl, sim"},
 	{"place", "cost", "cost: what is faster there, copies included; all: whatever the device can run"},
 	{"host-gflops", "100", "floating-point operations of the processor, in 10^9 a second"},
 	{"device-gflops", "10000", "those of the device"},

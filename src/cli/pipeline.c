@@ -16,8 +16,8 @@ static const om_opt pass_opts[] = {
 		"                            ONNXMEM_THREADS, or the processors that there are; else 1]"},
 	{"precise", NULL, "with a plan for cpu: use the reference kernels alone, and do not rewrite the model\n"
 		"                            for the fast ones"},
-	{"device", "NAME[:OPTION...][,...]", "run what is faster there on a device: `opencl`, `sim`; after a comma, what\n"
-		"                            to use if there is none: another one, or `cpu` [cpu]"},
+	{"device", "NAME[:OPTION...][,...]", "run what is faster there on a device: `cuda`, `opencl`, `sim`; after a comma,\n"
+		"                            what to use if there is none: another one, or `cpu` [cpu]"},
 	{"align", "N", "alignment of offsets and sizes in bytes [64]"},
 	{"parallel-safe", NULL, "make a plan that is valid for every order of the ops that respects the data"},
 	{"exact-sizes", NULL, "leave values whose size data decide outside of the plan, instead of giving them a place\n"
