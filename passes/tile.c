@@ -16,6 +16,7 @@
 #include "ir/query.h"
 #include "ir/schedule.h"
 #include "ir/steps.h"
+#include "ir/tiling.h"
 #include "lower/tile/tile.h"
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
@@ -98,10 +99,6 @@ tiled(om_run *r, om_prog *copy, const om_tile_request *request, const om_tile_pl
 
 /* ---- What was done, for reports. ---- */
 
-static const char *const axis_names[] = {
-	[OM_TILE_ROWS] = "rows", [OM_TILE_COLUMNS] = "columns", [OM_TILE_CHANNELS] = "channels", [OM_TILE_SUM] = "sum",
-};
-
 static const char *const join_names[] = {[OM_TILE_CONCAT] = "concat", [OM_TILE_SCATTER] = "scatter"};
 
 static double
@@ -126,6 +123,25 @@ describe_copies(const om_prog *searched, const om_tile_plan *t, om_arena *mem, o
 	}
 }
 
+/* Why the peak is not lower, and the peaks that were found.  All of it is that of the search. */
+static void
+describe_limits(const om_tile_plan *t, om_tiling *out)
+{
+	out->outside = t->outside;
+	out->noutside = (uint32_t)t->noutside;
+	out->peak = t->peak;
+	out->npeak = (uint32_t)t->npeak;
+	out->missed = t->missed;
+	out->stop = t->stop;
+	out->floor = t->floor;
+	out->floor_op = t->floor_op;
+	if (t->noutside) {
+		out->highest = t->outside->op;
+		out->highest_bytes = t->outside->bytes;
+		out->why = t->outside->why;
+	}
+}
+
 static om_tiling *
 describe(const om_prog *p, const om_prog *searched, const om_tile_plan *t, om_arena *mem)
 {
@@ -137,19 +153,16 @@ describe(const om_prog *p, const om_prog *searched, const om_tile_plan *t, om_ar
 	out->flops_before = out->flops_after = work_of(ops, out->ops_before);
 	ops = om_block_run_ops(searched->first, mem, &n);
 	out->region = OM_NEWN(mem, struct om_tiled_region, t->n);
+	out->n = t->n;
 	for (uint32_t k = 0; k < t->n; k++) {
 		const om_tile_choice *c = &t->choice[k];
 		out->region[k] = (struct om_tiled_region){om_strdup(mem, om_op_label(ops[c->first])),
-			om_strdup(mem, om_op_label(ops[c->end - 1])), axis_names[c->axis], join_names[c->join], c->end - c->first,
+			om_strdup(mem, om_op_label(ops[c->end - 1])), om_tile_axis_text(c->axis), join_names[c->join], c->end - c->first,
 			c->bands, c->nstep};
 	}
 	describe_copies(searched, t, mem, out);
-	if (t->refusal.op) {
-		out->highest = om_strdup(mem, t->refusal.op);
-		out->highest_bytes = t->refusal.bytes;
-		out->why = t->refusal.why;
-	}
-	return out;
+	describe_limits(t, out);
+	return om_tiling_copy(mem, out);
 }
 
 static om_status
@@ -164,7 +177,6 @@ change(om_run *r, om_prog *p, om_tile_request *request, const om_tile_plan *t, o
 	OM_TRY(om_tile_apply(r->session, p, request, t));
 	om_op **ops = om_block_run_ops(p->first, r->scratch, &n);
 	d->flops_after = work_of(ops, n);
-	d->n = t->n;
 	d->after = after;
 	d->ops_after = n;
 	om_count(r, "regions", d->n);
@@ -195,61 +207,103 @@ read_request(om_run *r, om_prog *p, om_tile_request *request)
 
 /* A tiling, and the arena that it leads to. */
 struct attempt {
-	bool may_copy;            /* values may be computed twice */
-	om_tile_request request;
 	om_tile_plan plan;
 	om_tiling *tiling;
 	uint64_t after;
 };
 
-/* Search in a copy, which becomes the tiled program, and has the ids that the program would get. */
-static om_status
-search_in(om_run *r, om_prog *p, om_prog *copy, uint64_t before, om_arena *mem, struct attempt *a)
-{
-	uint32_t n;
+/* The program whose packed products are divided, and what is searched there. */
+struct work {
+	om_run *r;
+	om_prog *p;               /* the given one */
+	om_prog *base;
+	om_tile_request request;
+	om_tile_searcher *searcher;
+	om_arena *mem;            /* of the results */
+	uint64_t before;
+};
 
-	OM_TRY(om_tile_unpack(r->session, copy, &n));
-	OM_TRY(read_request(r, copy, &a->request));
-	a->request.most_flops = a->may_copy ? a->request.most_flops : 0;
-	om_tile_request request = a->request;
-	OM_TRY(om_tile_search(r->session, copy, &request, r->scratch, &a->plan));
-	om_count(r, "simulated", a->plan.simulated);
-	if (a->plan.is_limited)
-		om_limit_reached(r, p, "effort", "the search for regions to tile; others may lower the peak further");
+/* `copy` becomes the tiled program, and has the ids that the program would get. */
+static om_status
+apply_to(struct work *w, om_prog *copy, struct attempt *a)
+{
+	om_run *r = w->r;
+	om_tile_request request = w->request;
+
 	OM_TRY(om_tile_copy_all(r->session, copy, &a->plan, r->scratch, &request));
-	a->tiling = describe(p, copy, &a->plan, mem);
-	a->after = before;
-	return a->plan.n ? tiled(r, copy, &request, &a->plan, before, &a->after) : OM_OK;
+	a->tiling = describe(w->p, copy, &a->plan, w->mem);
+	a->after = w->before;
+	return a->plan.n ? tiled(r, copy, &request, &a->plan, w->before, &a->after) : OM_OK;
 }
 
 static om_status
-attempt(om_run *r, om_prog *p, uint64_t before, om_arena *mem, struct attempt *a)
+attempt(struct work *w, bool may_copy, struct attempt *a)
 {
 	om_prog *copy;
 
-	OM_TRY(om_prog_copy(r->session, p, &copy));
-	const om_status st = search_in(r, p, copy, before, mem, a);
+	OM_TRY(om_tile_search(w->searcher, may_copy, &a->plan));
+	OM_TRY(om_prog_copy(w->r->session, w->base, &copy));
+	const om_status st = apply_to(w, copy, a);
 	om_prog_free(copy);
 	return st;
 }
 
+static void
+tell_effort(const struct work *w, const om_tile_plan *last)
+{
+	om_count(w->r, "simulated", last->simulated);
+	if (last->is_limited)
+		om_limit_reached(w->r, w->p, "effort", "the search for regions to tile; others may lower the peak further");
+}
+
 /* Values are computed twice only if that saves a twentieth of the arena, as it is without that. */
+static om_status
+attempt_both(struct work *w, struct attempt *best)
+{
+	struct attempt other;
+
+	OM_TRY(attempt(w, false, best));
+	if (w->request.most_flops <= 0 || (w->request.budget && best->after <= w->request.budget)) {
+		tell_effort(w, &best->plan);
+		return OM_OK;
+	}
+	OM_TRY(attempt(w, true, &other));
+	tell_effort(w, &other.plan);
+	*best = other.after < best->after - best->after / WORTH ? other : *best;
+	return OM_OK;
+}
+
+/* Search in the copy w->base. */
+static om_status
+search_in(struct work *w, struct attempt *best)
+{
+	uint32_t n;
+
+	OM_TRY(om_tile_unpack(w->r->session, w->base, &n));
+	OM_TRY(read_request(w->r, w->base, &w->request));
+	w->searcher = om_tile_searcher_new(w->r->session, w->base, &w->request, w->r->scratch);
+	const om_status st = attempt_both(w, best);
+	om_tile_searcher_end(w->searcher);
+	return st;
+}
+
 static om_status
 search(om_run *r, om_prog *p, om_arena *mem, om_tiling **out)
 {
-	struct attempt best = {.may_copy = false}, other = {.may_copy = true};
-	uint64_t before, extra;
+	struct work w = {.r = r, .p = p, .mem = mem};
+	struct attempt best = {0};
 
-	OM_TRY(om_option_number(r, "extra-flops", &extra));
-	OM_TRY(planned(r, p, &before));
-	OM_TRY(attempt(r, p, before, mem, &best));
-	if (extra && (best.request.budget == 0 || best.after > best.request.budget)) {
-		OM_TRY(attempt(r, p, before, mem, &other));
-		best = other.after < best.after - best.after / WORTH ? other : best;
-	}
+	OM_TRY(planned(r, p, &w.before));
+	OM_TRY(om_prog_copy(r->session, p, &w.base));
+	const om_status st = search_in(&w, &best);
+	om_prog_free(w.base);
+	OM_TRY(st);
 	*out = best.tiling;
-	best.tiling->before = best.tiling->after = before;
-	return best.after < before ? change(r, p, &best.request, &best.plan, best.tiling, best.after) : OM_OK;
+	best.tiling->before = best.tiling->after = w.before;
+	if (best.after < w.before)
+		return change(r, p, &w.request, &best.plan, best.tiling, best.after);
+	best.tiling->n = 0;
+	return OM_OK;
 }
 
 static om_status
@@ -263,6 +317,7 @@ run(om_run *r, om_prog *p)
 		om_arena_free(mem);
 		return st;
 	}
+	p->tiling = om_tiling_copy(p->mem, d);
 	om_count(r, "bytes_before", d->before);
 	om_count(r, "bytes_after", d->after);
 	return om_fact_attach(r, p, "tiling", mem, d);

@@ -175,6 +175,7 @@ struct om_op {
 	uint32_t node;           /* index among the nodes of the graph or body in the file; OM_NO_NODE: none of
 				    them is this op */
 	uint32_t step, end;      /* see om_timeline() */
+	uint32_t region, band;   /* of a tiled program: number of the region that it belongs to, and of the band; from 1, 0: none */
 	bool is_folded;          /* all outputs are constants: nothing to do at run time */
 	const void *origin;      /* its NodeProto; NULL if created by a pass */
 	const struct om_operators *operators; /* those of the program that it was made for */
@@ -292,6 +293,7 @@ struct om_prog {
 	uint32_t nlimit;          /* how many */
 	size_t cap_limit;         /* capacity of `limits` */
 	struct om_op_rule *op_rules; /* definitions by rules: see om_prog_op_rule() */
+	const struct om_tiling *tiling; /* what the pass `tile` did: see onnxmem/tiling.h; NULL: it did not run */
 };
 
 /* An empty program, without a graph yet.  om_prog_free() frees it and everything in it. */

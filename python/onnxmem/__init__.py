@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ._library import version as version
     from ._pack import Packing as Packing, Pool as Pool, PoolResult as PoolResult, pack as pack
     from ._plan import Verified as Verified, plan as plan, strip as strip, verify as verify
-    from ._tile import TiledRegion as TiledRegion, Tiling as Tiling, tile as tile
+    from ._tile import TiledPeak as TiledPeak, TiledRegion as TiledRegion, TiledStep as TiledStep, Tiling as Tiling, tile as tile
     from ._train import grad as grad
     from ._trainer import Trainer as Trainer
     from ._why import Diff as Diff, SizeChange as SizeChange, Why as Why, diff as diff, why as why
@@ -43,7 +43,7 @@ _MODULES = {
     "_library": "version",
     "_pack": "Packing Pool PoolResult pack",
     "_plan": "Verified plan strip verify",
-    "_tile": "TiledRegion Tiling tile",
+    "_tile": "TiledPeak TiledRegion TiledStep Tiling tile",
     "_train": "grad",
     "_trainer": "Trainer",
     "_why": "Diff SizeChange Why diff why",

@@ -248,11 +248,21 @@ class TiledCopy(c.Structure):
     _fields_ = [("value", c.c_char_p), ("ops", c.c_uint32), ("flops", c.c_double)]
 
 
+class TiledStep(c.Structure):
+    _fields_ = [("op", c.c_char_p), ("why", c.c_char_p), ("bytes", c.c_uint64)]
+
+
+class TiledPeak(c.Structure):
+    _fields_ = [("bytes", c.c_uint64), ("ops", c.c_uint32), ("regions", c.c_uint32), ("copies", c.c_uint32)]
+
+
 class Tiling(c.Structure):
     _fields_ = [("before", c.c_uint64), ("after", c.c_uint64), ("ops_before", c.c_uint32), ("ops_after", c.c_uint32),
                 ("flops_before", c.c_double), ("flops_after", c.c_double), ("region", c.POINTER(TiledRegion)), ("n", c.c_uint32),
                 ("highest", c.c_char_p), ("highest_bytes", c.c_uint64), ("why", c.c_char_p),
-                ("copy", c.POINTER(TiledCopy)), ("ncopy", c.c_uint32)]
+                ("copy", c.POINTER(TiledCopy)), ("ncopy", c.c_uint32), ("outside", c.POINTER(TiledStep)),
+                ("peak", c.POINTER(TiledPeak)), ("noutside", c.c_uint32), ("npeak", c.c_uint32), ("missed", c.c_uint64),
+                ("stop", TiledStep), ("floor", c.c_uint64), ("floor_op", c.c_char_p)]
 
 
 fetch_progress = c.CFUNCTYPE(None, c.c_void_p, c.c_char_p, c.c_uint64, c.c_uint64)
@@ -289,7 +299,7 @@ STRUCTS: dict[str, type[c.Structure]] = {
     "om_value": Value, "om_block": Block, "om_plan_arena": PlanArena, "om_dim_range": DimRange, "om_steps": Steps,
     "om_live_interval": LiveInterval,
     "om_placement": Placement, "om_alias": Alias, "om_unplanned": Unplanned, "om_plan": Plan, "om_prog": Prog,
-    "om_arena_spec": ArenaSpec, "om_io_rule": IoRule, "om_pin": Pin, "om_tile_options": TileOptions, "om_tiled_region": TiledRegion, "om_tiled_copy": TiledCopy, "om_tiling": Tiling,
+    "om_arena_spec": ArenaSpec, "om_io_rule": IoRule, "om_pin": Pin, "om_tile_options": TileOptions, "om_tiled_region": TiledRegion, "om_tiled_step": TiledStep, "om_tiled_peak": TiledPeak, "om_tiled_copy": TiledCopy, "om_tiling": Tiling,
     "om_plan_request": PlanRequest, "om_pass_flag": PassFlag,
     "om_pass_counter": PassCounter, "om_pass": Pass, "om_run": Run, "om_flag_set": FlagSet, "om_exec_options": ExecOptions,
     "om_exec_op": ExecOp, "om_exec_stats": ExecStats, "om_interval": Interval, "om_buffer": Buffer,

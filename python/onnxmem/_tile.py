@@ -44,6 +44,25 @@ class TiledCopy:
 
 
 @dataclass(frozen=True)
+class TiledStep:
+    """A step that is in no region."""
+
+    op: "str | None"  #: Its op; None: there are regions, but they take too many ops.
+    bytes: int      #: In use while it runs, estimated.
+    why: str        #: Why it is in none.
+
+
+@dataclass(frozen=True)
+class TiledPeak:
+    """A peak for which regions were found, estimated."""
+
+    bytes: int      #: It.
+    ops: int        #: Ops of the model with these regions.
+    regions: int    #: How many; 0: the model as it was.
+    copies: int     #: Values that are computed twice.
+
+
+@dataclass(frozen=True)
 class Tiling:
     """What tiling did."""
 
@@ -59,6 +78,12 @@ class Tiling:
     highest_outside: "str | None"   #: The op of the highest step that is in no region.
     highest_outside_bytes: int      #: Bytes of that step, estimated.
     highest_outside_why: "str | None"  #: Why it is in none.
+    outside: list[TiledStep]        #: The highest steps that are in no region, the highest first.
+    peaks: list[TiledPeak]          #: That were found, that of the model as it was first.
+    missed_bytes: "int | None"      #: The highest peak for which none were found; None: all that were tried were found.
+    stop: "TiledStep | None"        #: The step that prevented that.
+    floor_bytes: int                #: Some op needs as many even row by row.
+    floor_op: "str | None"          #: That op.
 
 
 @overload
@@ -122,4 +147,12 @@ def _told(found: s.Tiling, arena: s.PlanArena) -> Tiling:
         found.before, arena.bytes, arena.lower_bound, found.ops_before, found.ops_after, found.flops_before, found.flops_after,
         [TiledRegion(text(one.first), text(one.last), one.ops, one.bands, text(one.axis), text(one.join), one.steps) for one in regions],
         [TiledCopy(text(one.value), one.ops, one.flops) for one in copies],
-        text(found.highest) if found.highest else None, found.highest_bytes, text(found.why) if found.why else None)
+        text(found.highest) if found.highest else None, found.highest_bytes, text(found.why) if found.why else None,
+        [_step(found.outside[k]) for k in range(found.noutside)],
+        [TiledPeak(one.bytes, one.ops, one.regions, one.copies) for one in (found.peak[k] for k in range(found.npeak))],
+        found.missed or None, _step(found.stop) if found.missed else None, found.floor,
+        text(found.floor_op) if found.floor_op else None)
+
+
+def _step(one: s.TiledStep) -> TiledStep:
+    return TiledStep(text(one.op) if one.op else None, one.bytes, text(one.why))

@@ -10,6 +10,7 @@
 #include "onnxmem/tiling.h"
 #include "report/json.h"
 #include "report/report.h"
+#include "report/tiling.h"
 
 /* The result: what the pass says, and the plan of the written model. */
 struct result {
@@ -20,21 +21,6 @@ struct result {
 /* ---- Text. ---- */
 
 static void
-tell_region(om_cli *c, const struct om_tiled_region *r)
-{
-	printf("  %" PRIu32 " ops in %" PRIu32 " bands (%s%s), %" PRIu32 " ops: %s to %s\n", r->ops, r->bands, r->axis,
-		strcmp(r->join, "scatter") == 0 ? ", scatter" : "", r->steps, om_clean_text(c->mem, r->first),
-		om_clean_text(c->mem, r->last));
-}
-
-/* In percent of the FLOPs, for which a moved element counts as one. */
-static double
-added_work(const om_tiling *t)
-{
-	return t->flops_before > 0 ? 100 * (t->flops_after / t->flops_before - 1) : 0;
-}
-
-static void
 tell(om_cli *c, const char *out, const struct result *r)
 {
 	const om_tiling *t = r->t;
@@ -42,17 +28,8 @@ tell(om_cli *c, const char *out, const struct result *r)
 
 	printf("%s: arena %" PRIu64 " (%s), was %" PRIu64 " (%s); %" PRIu32 " ops, was %" PRIu32 "; work %+.1f %%\n", out,
 		r->arena, om_bytes_text(r->arena, after), t->before, om_bytes_text(t->before, before), t->ops_after, t->ops_before,
-		added_work(t));
-	for (uint32_t k = 0; k < t->n; k++)
-		tell_region(c, &t->region[k]);
-	for (uint32_t k = 0; k < t->ncopy && t->n; k++)
-		printf("  computed twice: %s (%" PRIu32 " ops, work %+.2f %%)\n", om_clean_text(c->mem, t->copy[k].value), t->copy[k].ops,
-			100 * t->copy[k].flops / t->flops_before);
-	if (t->n == 0)
-		printf("  not tiled: no regions were found whose arena is smaller\n");
-	if (t->highest && t->highest_bytes + t->highest_bytes / 8 >= r->arena)
-		printf("  highest step outside of regions: %s, about %" PRIu64 " bytes: %s\n", om_clean_text(c->mem, t->highest),
-			t->highest_bytes, t->why);
+		om_tiling_added_work(t));
+	om_tiling_text(t, r->arena, c->mem, stdout);
 }
 
 /* ---- JSON. ---- */
@@ -61,32 +38,6 @@ static json_t *
 text(om_cli *c, const char *s)
 {
 	return s ? json_string(om_clean_text(c->mem, s)) : json_null();
-}
-
-static json_t *
-region_json(om_cli *c, const struct om_tiled_region *r)
-{
-	json_t *j = json_object();
-
-	json_object_set_new(j, "first", text(c, r->first));
-	json_object_set_new(j, "last", text(c, r->last));
-	json_object_set_new(j, "ops", json_integer(r->ops));
-	json_object_set_new(j, "bands", json_integer(r->bands));
-	json_object_set_new(j, "axis", json_string(r->axis));
-	json_object_set_new(j, "join", json_string(r->join));
-	json_object_set_new(j, "ops_after", json_integer(r->steps));
-	return j;
-}
-
-static json_t *
-copy_json(om_cli *c, const struct om_tiled_copy *r)
-{
-	json_t *j = json_object();
-
-	json_object_set_new(j, "value", text(c, r->value));
-	json_object_set_new(j, "ops", json_integer(r->ops));
-	json_object_set_new(j, "flops", json_real(r->flops));
-	return j;
 }
 
 static json_t *
@@ -100,10 +51,8 @@ write_json(om_cli *c, FILE *to, const void *arg)
 {
 	const struct result *r = arg;
 	const om_tiling *t = r->t;
-	json_t *j = json_object(), *regions = json_array(), *copies = json_array();
+	json_t *j = json_object();
 
-	for (uint32_t k = 0; k < t->n; k++)
-		json_array_append_new(regions, region_json(c, &t->region[k]));
 	json_object_set_new(j, "schema", json_string("onnxmem-tile/1"));
 	json_object_set_new(j, "model", text(c, c->arg[0]));
 	json_object_set_new(j, "arena_bytes_before", bytes_json(t->before));
@@ -113,13 +62,7 @@ write_json(om_cli *c, FILE *to, const void *arg)
 	json_object_set_new(j, "ops", json_integer(t->ops_after));
 	json_object_set_new(j, "flops_before", json_real(t->flops_before));
 	json_object_set_new(j, "flops", json_real(t->flops_after));
-	for (uint32_t k = 0; k < t->ncopy && t->n; k++)
-		json_array_append_new(copies, copy_json(c, &t->copy[k]));
-	json_object_set_new(j, "regions", regions);
-	json_object_set_new(j, "copies", copies);
-	json_object_set_new(j, "highest_outside", text(c, t->highest));
-	json_object_set_new(j, "highest_outside_bytes", bytes_json(t->highest_bytes));
-	json_object_set_new(j, "highest_outside_why", text(c, t->why));
+	om_tiling_set(j, t, c->mem);
 	return om_json_write(c->session, j, JSON_INDENT(2), to);
 }
 

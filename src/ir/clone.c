@@ -124,6 +124,8 @@ om_op_clone(om_clone *c, const om_op *op, om_block *b, om_op *before, om_op **ou
 	copy->phase = op->phase;
 	copy->device = op->device ? om_strdup(c->p->mem, op->device) : NULL;
 	copy->rematerialized_from = op->rematerialized_from ? om_strdup(c->p->mem, op->rematerialized_from) : NULL;
+	copy->region = op->region;
+	copy->band = op->band;
 	if (*op->name)
 		copy->name = om_printf(c->p->mem, "%s%s", c->prefix, op->name);
 	for (uint32_t k = 0; k < op->nin; k++)

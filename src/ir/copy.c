@@ -10,6 +10,7 @@
 
 #include "base/guard.h"
 #include "ir/limits.h"
+#include "ir/tiling.h"
 #include "ir/binding.h"
 #include "ir/names.h"
 #include "ir/uses.h"
@@ -245,6 +246,7 @@ copy_settings(const om_prog *from)
 	p->limits = from->nlimit ? om_memdup(mem, from->limits, from->nlimit * sizeof *p->limits) : NULL;
 	for (uint32_t k = 0; k < p->nlimit; k++)
 		p->limits[k] = om_limit_copy(mem, &from->limits[k]);
+	p->tiling = from->tiling ? om_tiling_copy(mem, from->tiling) : NULL;
 	return p;
 }
 

@@ -7,6 +7,7 @@
 #include "base/options.h"
 #include "host/host.h"
 #include "ir/facts.h"
+#include "ir/tiling.h"
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
 #include "onnxmem/tiling.h"
@@ -37,24 +38,6 @@ tiling_pipeline(const struct tile *w)
 	return o->nodes ? om_printf(w->mem, "%s:nodes=%llu", text, (unsigned long long)o->nodes) : text;
 }
 
-/* The fact is valid until the next pass that changes order or storage. */
-static const om_tiling *
-copy(const om_tiling *t, om_arena *mem)
-{
-	om_tiling *all = om_memdup(mem, t, sizeof *t);
-
-	all->region = om_memdup(mem, t->region, t->n * sizeof *t->region);
-	for (uint32_t k = 0; k < t->n; k++) {
-		all->region[k].first = om_strdup(mem, t->region[k].first);
-		all->region[k].last = om_strdup(mem, t->region[k].last);
-	}
-	all->copy = om_memdup(mem, t->copy, t->ncopy * sizeof *t->copy);
-	for (uint32_t k = 0; k < t->ncopy; k++)
-		all->copy[k].value = om_strdup(mem, t->copy[k].value);
-	all->highest = t->highest ? om_strdup(mem, t->highest) : NULL;
-	return all;
-}
-
 /* Ways to plan thousands of ops are compared by quick searches.  The program keeps the request. */
 static om_status
 run(const struct tile *w, const char *pipeline)
@@ -70,8 +53,8 @@ static om_status
 tile(struct tile *w)
 {
 	OM_TRY(run(w, tiling_pipeline(w)));
-	w->out = copy(om_fact_data(w->prog, "tiling"), w->mem);
 	OM_TRY(run(w, order));
+	w->out = om_tiling_copy(w->mem, w->prog->tiling);
 	return om_plan_verify(w->session, w->prog, w->prog->plan);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "report/json.h"
+#include "report/tiling.h"
 #include "ir/enum_text.h"
 #include "report/page.h"
 
@@ -193,13 +194,79 @@ about(const om_report *r, om_arena *mem)
 	return r->parallel_safe ? om_printf(mem, "%s; valid in any order", out) : out;
 }
 
+/* ---- Tiling. ---- */
+
+/* A run of ops of the same region and, unless 0, band. */
+struct run {
+	uint32_t region, band;
+	om_steps steps;
+};
+
+static void
+end_run(const om_report *r, const struct run *run, om_arena *mem, json_t *bands)
+{
+	const om_tiling *t = r->prog->tiling;
+
+	if (!run->region || run->region > t->n)
+		return;
+	const char *axis = t->region[run->region - 1].axis;
+	const char *text = run->band ? om_printf(mem, "band %u of %u", run->band, t->region[run->region - 1].bands)
+		: om_printf(mem, "region %u (%s)", run->region, axis);
+	json_array_append_new(bands, json_pack("[i, i, s]", (int)run->steps.first, (int)run->steps.last, text));
+}
+
+/* Continue a run with the op, or end it and begin another. */
+static void
+run_on(const om_report *r, struct run *run, const om_op *op, bool by_band, om_arena *mem, json_t *bands)
+{
+	const struct run next = {by_band && !op->band ? 0 : op->region, by_band ? op->band : 0, om_report_steps(r, op)};
+
+	if (run->region == next.region && run->band == next.band) {
+		run->steps.last = next.steps.last;
+		return;
+	}
+	end_run(r, run, mem, bands);
+	*run = next;
+}
+
+/* The regions and, in them, the bands, as they follow one another in the order of the plan. */
+static void
+add_bands(const om_report *r, om_arena *mem, json_t *bands)
+{
+	for (int by_band = 0; by_band < 2 && r->prog->tiling; by_band++) {
+		struct run run = {0};
+		for (uint32_t step = 0; step <= r->steps; step++) {
+			const om_op *op = om_report_op(r, step);
+			if (op && op->block == r->prog->first)
+				run_on(r, &run, op, by_band, mem, bands);
+		}
+		end_run(r, &run, mem, bands);
+	}
+}
+
+static json_t *
+tiling(const om_report *r, om_arena *mem)
+{
+	const om_tiling *t = r->prog->tiling;
+	json_t *o = t ? json_object() : json_null();
+
+	if (!t)
+		return o;
+	json_object_set_new(o, "before", json_integer((json_int_t)t->before));
+	json_object_set_new(o, "ops_before", json_integer(t->ops_before));
+	json_object_set_new(o, "work", json_real(om_tiling_added_work(t)));
+	om_tiling_set(o, t, mem);
+	return o;
+}
+
 static json_t *
 all_of(const om_report *r, om_arena *mem)
 {
 	json_t *ops = json_array(), *bands = json_array();
 
 	add_ops(r, r->prog->first, mem, ops, bands);
-	return json_pack("{s:o, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	add_bands(r, mem, bands);
+	return json_pack("{s:o, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"model", om_json_text(mem, r->model), "about", about(r, mem), "steps", (int)r->steps,
 		"align", (json_int_t)r->prog->plan->align, "arena_bytes", (json_int_t)r->arena_bytes,
 		"lower_bound_bytes", (json_int_t)r->lower_bound_bytes, "naive_bytes", (json_int_t)r->naive_bytes,
@@ -207,7 +274,7 @@ all_of(const om_report *r, om_arena *mem)
 		"io_bytes", (json_int_t)r->io_bytes, "gap", r->gap, "optimal", r->status == OM_PACK_OPTIMAL, "status", r->status_text, "scope", om_report_scope(r),
 		"arenas", arenas(r, mem), "peak", peak(r, mem), "ops", ops, "bands", bands, "boxes", boxes(r, mem), "lives", lives(r),
 		"strategies", strategies(r), "moving", moving(r->prog, mem), "unplanned", unplanned(r->prog, mem),
-		"phases", phases(r, mem));
+		"phases", phases(r, mem), "tiling", tiling(r, mem));
 }
 
 om_status

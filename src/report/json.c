@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "report/json.h"
+#include "report/tiling.h"
 #include "ir/enum_text.h"
 #include "onnxmem/opdef.h"
 
@@ -330,6 +331,19 @@ set_op_rules(json_t *o, const om_prog *p, om_arena *mem)
 		json_decref(all);
 }
 
+static json_t *
+tiling(const om_tiling *t, om_arena *mem)
+{
+	json_t *o = json_object();
+
+	json_object_set_new(o, "arena_bytes_before", number(t->before));
+	json_object_set_new(o, "ops_before", number(t->ops_before));
+	json_object_set_new(o, "flops_before", json_real(t->flops_before));
+	json_object_set_new(o, "flops", json_real(t->flops_after));
+	om_tiling_set(o, t, mem);
+	return o;
+}
+
 json_t *
 om_report_object(const om_report *r, om_arena *mem)
 {
@@ -364,6 +378,8 @@ om_report_object(const om_report *r, om_arena *mem)
 			"all_flops", r->rematerialized_flops + r->flops));
 	if (r->nphase)
 		json_object_set_new(o, "phases", phases(r, mem));
+	if (r->prog->tiling)
+		json_object_set_new(o, "tiling", tiling(r->prog->tiling, mem));
 	if (r->nstrategy)
 		json_object_set_new(o, "strategies", strategies(r));
 	if (r->nran)

@@ -6,6 +6,7 @@
 
 #include "base/clean_text.h"
 #include "report/report.h"
+#include "report/tiling.h"
 #include "ir/enum_text.h"
 #include "onnxmem/opdef.h"
 
@@ -427,6 +428,18 @@ origin(const om_report *r, FILE *to, om_arena *mem)
 		fprintf(to, "\nthe plan is %s; it is valid, the bounds are those that it states\n", om_clean_text(mem, r->origin));
 }
 
+static void
+tiling(const om_report *r, FILE *to, om_arena *mem)
+{
+	const om_tiling *t = r->prog->tiling;
+
+	if (!t)
+		return;
+	fprintf(to, "\ntiled: %" PRIu32 " region%s; untiled, the arena is %" PRIu64 " bytes; %" PRIu32 " ops, was %" PRIu32
+		"; work %+.1f %%\n", t->n, t->n == 1 ? "" : "s", t->before, t->ops_after, t->ops_before, om_tiling_added_work(t));
+	om_tiling_text(t, r->arena_bytes, mem, to);
+}
+
 void
 om_report_text(const om_report *r, FILE *to)
 {
@@ -447,6 +460,7 @@ om_report_text(const om_report *r, FILE *to)
 	peak(r, to, mem);
 	moving(r, to, mem);
 	phases(r, to, mem);
+	tiling(r, to, mem);
 	states(r, to, mem);
 	unplanned(p->plan, p->values, to, mem);
 	strategies(r, to);

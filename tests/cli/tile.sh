@@ -12,5 +12,7 @@ echo 'program "" ir 8 opset 17
 	ret %y
 }' >text.ir
 om tile text.ir out.onnx
-om report "$models/digits.onnx" --tile -q | sed -n '/^  arena/p'
+om report "$models/digits.onnx" --tile -q | sed -n '/^  arena/p; /^tiled/,/^$/p'
+om report "$models/digits.onnx" --tile -q --json - | sed -n '/"tiling": {/,/^  }/p'
+om report "$models/digits.onnx" --tile -q --html - | grep -o '"bands":\[\[.*"boxes"' | cut -d '"' -f 1-8
 om tile "$models/digits.onnx" small.onnx --tile-nodes 40 --extra-flops 5 -v 2>&1 | grep -c 'pass tile'

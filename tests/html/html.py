@@ -165,6 +165,19 @@ def _(b):
     assert not b.eval("onnxmem.state().before") and view(b)["y1"] < 7000
 
 
+@test("a tiled program: regions with their bands, the peaks that were found, and the floor")
+def _(b):
+    b.open(page(MODELS + "/digits.onnx", "--tile"))
+    bands = b.eval("onnxmem.D.bands")
+    assert [text for _, _, text in bands] == ["region 1 (sum)", "band 1 of 2", "band 2 of 2"], bands
+    first, last, _ = bands[0]
+    assert all(first <= f <= l <= last for f, l, _ in bands) and bands[1][1] < bands[2][0], bands
+    heads = b.eval("[...document.querySelectorAll('h2')].map(h => h.textContent)")
+    assert "Tiled regions" in heads and "Peaks by tiling" in heads and "Highest steps outside of regions" in heads, heads
+    text = b.eval("document.body.innerText")
+    assert "Untiled, the arena is 6,144 bytes" in text and "needs even row by row" in text, text
+
+
 @test("loops and branches: bands, and values that move")
 def _(b):
     b.open(page(MODELS + "/loop.onnx"))

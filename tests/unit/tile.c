@@ -416,7 +416,9 @@ search_with(bench *b, double most_flops)
 	const om_tile_request request = {.bytes = sizes(b->mem, b->p), .most_ops = 400, .effort = 1 << 20, .most_flops = most_flops};
 	om_tile_plan plan;
 
-	CU_ASSERT_TRUE(is_ok(b->s, om_tile_search(b->s, b->p, &request, b->mem, &plan)));
+	om_tile_searcher *s = om_tile_searcher_new(b->s, b->p, &request, b->mem);
+	CU_ASSERT_TRUE(is_ok(b->s, om_tile_search(s, true, &plan)));
+	om_tile_searcher_end(s);
 	return plan;
 }
 
@@ -439,7 +441,65 @@ copies_within_the_limit(void)
 	bench_close(&b);
 }
 
+/* ---- Answers. ---- */
+
+/* Nothing but the product can run in bands: the sum needs all that it makes, and the reshaped value has no rows left. */
+static const char stubborn[] =
+	"program \"\" ir 8 opset 17\n"
+	"^main(%x: float32[64,4], %w: float32[4,64]) {\n"
+	"\t%a = MatMul(%x, %w)\n"
+	"\t%zero = const int64[] {0}\n"
+	"\t%b = CumSum(%a, %zero)\n"
+	"\t%one = const int64[] {1}\n"
+	"\t%c = CumSum(%b, %one)\n"
+	"\t%y = MatMul(%w, %c)\n"
+	"\tret %y\n}\n";
+
+static void
+answers_agree(const om_tile_plan *t)
+{
+	CU_ASSERT_TRUE_FATAL(t->npeak > 0);
+	CU_ASSERT_EQUAL(t->peak[0].bytes, t->before);
+	CU_ASSERT_EQUAL(t->peak[t->npeak - 1].bytes, t->after);
+	for (size_t k = 1; k < t->npeak; k++)
+		CU_ASSERT_TRUE(t->peak[k].bytes < t->peak[k - 1].bytes);
+	CU_ASSERT_TRUE(t->missed < t->after);
+	CU_ASSERT_TRUE(t->missed == 0 || t->stop.why);
+	for (size_t k = 0; k < t->noutside; k++) {
+		CU_ASSERT_TRUE(t->outside[k].op && t->outside[k].why);
+		CU_ASSERT_TRUE(k == 0 || t->outside[k].bytes <= t->outside[k - 1].bytes);
+	}
+	CU_ASSERT_TRUE(t->floor_op && t->floor > 0 && t->floor <= t->after);
+}
+
+static om_tile_plan
+search_text(bench *b, const char *text, double most_flops)
+{
+	CU_ASSERT_TRUE_FATAL(is_ok(b->s, bench_plan(b, text, simplify)));
+	const om_tile_plan t = search_with(b, most_flops);
+	answers_agree(&t);
+	return t;
+}
+
+static void
+answers(void)
+{
+	bench a = bench_open(), b = bench_open(), c = bench_open();
+
+	const om_tile_plan plain = search_text(&a, excited, 0), twice = search_text(&b, excited, 1e9);
+	CU_ASSERT_PTR_NOT_NULL(plain.stop.op);
+	CU_ASSERT_TRUE(twice.peak[twice.npeak - 1].copies > 0 && plain.peak[plain.npeak - 1].copies == 0);
+	const om_tile_plan none = search_text(&c, stubborn, 0);
+	CU_ASSERT_EQUAL(none.n, 0);
+	CU_ASSERT_TRUE_FATAL(none.noutside > 0);
+	CU_ASSERT_TRUE(none.outside[0].bytes >= 4 * 64 * 64);
+	bench_close(&a);
+	bench_close(&b);
+	bench_close(&c);
+}
+
 static CU_TestInfo tile_tests[] = {
+	{"peaks, reasons and the floor agree", answers},
 	{"values are computed twice within the limit of the work", copies_within_the_limit},
 	{"random regions in bands give the same", random_regions},
 	CU_TEST_INFO_NULL,

@@ -46,12 +46,8 @@ typedef struct om_tile_copy {
 	double flops;             /* of these */
 } om_tile_copy;
 
-/* Why the op of the highest step outside of all regions is in none. */
-typedef struct om_tile_refusal {
-	const char *op;           /* label; NULL: all ops are in regions */
-	uint64_t bytes;           /* estimated, of that step */
-	const char *why;          /* a phrase */
-} om_tile_refusal;
+/* A word for an axis. */
+const char *om_tile_axis_text(om_tile_axis axis);
 
 /* What is required of a tiling. */
 typedef struct om_tile_request {
@@ -72,12 +68,24 @@ typedef struct om_tile_plan {
 	uint64_t before, after;   /* estimated peaks: untiled, tiled */
 	uint64_t simulated;       /* effort that was spent */
 	bool is_limited;          /* the search ended at its effort */
-	om_tile_refusal refusal;  /* about the highest step outside of all regions */
+	om_tiled_step *outside;   /* the highest steps outside of all regions */
+	om_tiled_peak *peak;      /* that were found */
+	size_t noutside, npeak, cappeak; /* how many */
+	uint64_t missed;          /* the highest peak for which no regions were found */
+	om_tiled_step stop;       /* there */
+	uint64_t floor;           /* bytes that some op needs even row by row */
+	const char *floor_op;     /* that op */
 } om_tile_plan;
 
-/* Find regions, and copies if they are allowed, that lower the peak of `p`, whose shapes are known and constants folded.
- * Results are allocated from `mem`.  The ops run in the order of the blocks. */
-om_status om_tile_search(om_session *s, const om_prog *p, const om_tile_request *r, om_arena *mem, om_tile_plan *out);
+/* A search in `p`, whose shapes are known and constants folded.  The ops run in the order of the blocks.  Results are
+ * allocated from `mem`; om_tile_searcher_end() releases the rest.  `p` and the request have to exist until then. */
+typedef struct om_tile_searcher om_tile_searcher;
+om_tile_searcher *om_tile_searcher_new(om_session *session, const om_prog *p, const om_tile_request *r, om_arena *mem);
+void om_tile_searcher_end(om_tile_searcher *s);
+
+/* Find regions that lower the peak and, if `may_copy` and the request allows it, values to compute twice.  What is known about
+ * regions, and the plan without copies, serve both. */
+om_status om_tile_search(om_tile_searcher *s, bool may_copy, om_tile_plan *out);
 
 /* Make the copies of a plan in `p`: the program that it was made for, or a copy of it with the same ids.  The sizes of the
  * request are then those of the changed program. */

@@ -30,6 +30,7 @@ struct maker {
 	om_arena *mem;
 	struct constant *constant;
 	om_op *at;                /* new ops go before it */
+	uint32_t region;          /* number, from 1 */
 	om_value **made;          /* by piece */
 };
 
@@ -240,6 +241,7 @@ move(struct maker *m, const om_tile_step *step)
 
 	om_op_remove(op);
 	om_op_insert(m->at, op);
+	op->region = m->region;
 	for (uint32_t k = 0; k < op->nout; k++)
 		if (op->out[k]) {
 			op->out[k]->def = op;
@@ -269,6 +271,20 @@ make_step(struct maker *m, const om_tile_code *c, const om_tile_step *step)
 }
 
 /* ---- Regions. ---- */
+
+/* The ops that a step became say where they belong. */
+static om_status
+make_step_of(struct maker *m, const om_tile_code *c, const om_tile_step *step)
+{
+	const om_op *last = m->at->prev;
+
+	OM_TRY(make_step(m, c, step));
+	for (om_op *op = m->at->prev; op && op != last; op = op->prev) {
+		op->region = m->region;
+		op->band = step->band;
+	}
+	return OM_OK;
+}
 
 void
 om_tile_take_name(om_value *v, om_value *made)
@@ -306,7 +322,7 @@ build(struct maker *m, const om_tile_region *r, const om_tile_code *c)
 		if (c->piece[k].is_outside)
 			m->made[k] = (om_value *)c->piece[k].of;
 	for (size_t k = 0; k < c->nstep; k++)
-		OM_TRY(make_step(m, c, &c->step[k]));
+		OM_TRY(make_step_of(m, c, &c->step[k]));
 	for (i = r->first; i < r->end; i++)
 		if (!is_before(r, r->g->op[i]))
 			om_op_remove(r->g->op[i]);
@@ -405,10 +421,14 @@ om_tile_apply(om_session *s, om_prog *p, const om_tile_request *request, const o
 		    || !om_tile_code_new(&region[k], c->bands, c->join, mem, &code[k]))
 			st = om_fail(s, OM_IR, "a region of a plan for tiling is not possible in this program");
 	}
+	for (om_op *op = p->first->first; op; op = op->next)
+		op->region = op->band = 0;
 	if (st == OM_OK)
 		remove_shape_ops(p);
-	for (uint32_t k = 0; k < plan->n && st == OM_OK; k++)
+	for (uint32_t k = 0; k < plan->n && st == OM_OK; k++) {
+		m.region = k + 1;
 		st = build(&m, &region[k], &code[k]);
+	}
 	if (st == OM_OK)
 		merge_constants(p, nvalue, mem);
 	om_arena_free(mem);

@@ -77,7 +77,7 @@ intermediate_new(const om_tile_graph *g, om_tile_code *c, const om_value *v)
 static om_tile_step *
 step_new(om_tile_code *c, om_tile_kind kind, const om_op *op, uint32_t nin, uint32_t nout)
 {
-	om_tile_step step = {.kind = kind, .op = op, .nin = nin, .nout = nout, .in = OM_NEWN(c->mem, uint32_t, nin),
+	om_tile_step step = {.kind = kind, .op = op, .nin = nin, .nout = nout, .band = c->band, .in = OM_NEWN(c->mem, uint32_t, nin),
 		.out = OM_NEWN(c->mem, uint32_t, nout)};
 
 	for (uint32_t k = 0; k < nin; k++)
@@ -604,9 +604,12 @@ om_tile_code_new(om_tile_region *r, uint32_t bands, om_tile_join join, om_arena 
 		emit_whole(&e, r->before[k]);
 	if (!plan_rows(&e) || !hold_sources(&e))
 		return false;
-	for (uint32_t p = 0; p < bands; p++)
+	for (uint32_t p = 0; p < bands; p++) {
+		c->band = p + 1;
 		if (!emit_band(&e, p))
 			return false;
+	}
+	c->band = 0;
 	for (size_t k = 0; k < r->nvalue; k++)
 		if (r->value[k].is_out && !r->value[k].is_before)
 			finish(&e, k);

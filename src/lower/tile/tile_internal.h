@@ -156,6 +156,7 @@ typedef struct om_tile_step {
 	uint32_t nin, nout;
 	uint32_t *in, *out;       /* pieces; OM_TILE_NONE: a constant, or none */
 	uint64_t scratch;         /* bytes that are computed and cut off */
+	uint32_t band;            /* that it belongs to, from 1; 0: it is before or after the bands */
 } om_tile_step;
 
 typedef struct om_tile_code {
@@ -164,6 +165,7 @@ typedef struct om_tile_code {
 	size_t npiece, cappiece;
 	om_tile_step *step;
 	size_t nstep, capstep;
+	uint32_t band;            /* of the steps that are added */
 	uint32_t *result;         /* by index in om_tile_region.value: the piece that is the whole value after the region */
 } om_tile_code;
 
@@ -236,5 +238,15 @@ uint32_t om_tile_last_reached(const om_tile_paths *s);
 uint32_t om_tile_first_high(const om_tile_paths *s, uint32_t i, uint64_t most);
 /* Store the regions of a complete path, and its peak. */
 void om_tile_store_path(const om_tile_paths *s, om_arena *mem, om_tile_plan *out);
+/* The lowest of the regions with op `i` that were simulated, and what it takes; false: there was none.  `*tried` receives
+ * whether there was an interval with it at all. */
+bool om_tile_lowest_region(const om_tile_paths *s, uint32_t i, om_tile_choice *c, uint64_t *bytes, bool *tried);
+
+/* ---- Reasons (tile_explain.c). ---- */
+
+/* A step of the program, and why it is in no region; texts are allocated from `mem`. */
+om_tiled_step om_tile_refusal(const om_tile_paths *s, uint32_t i, om_arena *mem);
+/* Set `outside` and `floor` of a plan for the program of `s`. */
+void om_tile_explain(const om_tile_paths *s, om_arena *mem, om_tile_plan *out);
 
 #endif

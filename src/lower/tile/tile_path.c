@@ -358,6 +358,41 @@ om_tile_store_path(const om_tile_paths *s, om_arena *mem, om_tile_plan *out)
 	out->after = at[s->ncut - 1].peak;
 }
 
+/* ---- What is known about an op. ---- */
+
+/* The lowest cost that is known for an interval. */
+static void
+take_lowest(const om_tile_paths *s, const struct om_tile_memo *m, uint32_t x, uint32_t y, om_tile_choice *best, uint64_t *bytes)
+{
+	for (int axis = 0; axis < OM_TILE_AXES; axis++)
+		for (int join = 0; join < OM_TILE_JOINS; join++)
+			for (uint32_t step = 0; step < LADDER; step++) {
+				const struct cost *cost = &m->cost[axis][join][step];
+				const uint64_t past = s->through[pair(x, y)];
+				if (cost->peak == 0 || cost->peak == UINT64_MAX || past == UINT64_MAX || cost->peak + past >= *bytes)
+					continue;
+				*bytes = cost->peak + past;
+				*best = (om_tile_choice){s->cut[x], s->cut[y], (om_tile_axis)axis, (om_tile_join)join,
+					bands_of((om_tile_axis)axis, step), cost->nstep};
+			}
+}
+
+bool
+om_tile_lowest_region(const om_tile_paths *s, uint32_t i, om_tile_choice *c, uint64_t *bytes, bool *tried)
+{
+	*bytes = UINT64_MAX;
+	*tried = false;
+	for (uint32_t x = 0; x < s->ncut && s->cut[x] <= i; x++)
+		for (uint32_t y = x + 1; y < s->ncut && s->cut[y] - s->cut[x] <= LONGEST; y++) {
+			const uint64_t hash = s->hash[pair(x, y)];
+			if (s->cut[y] <= i || !hash)
+				continue;
+			*tried = true;
+			take_lowest(s, *slot_of(s->known->slot, s->known->nslot, hash), x, y, c, bytes);
+		}
+	return *bytes != UINT64_MAX;
+}
+
 /* ---- Cuts. ---- */
 
 /* Positions with fewer bytes than beside them, and those after an op with much work that adds nothing. */

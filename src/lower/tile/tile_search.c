@@ -60,6 +60,28 @@ progress(const om_tile_paths *s, const om_tile_paths *given)
 	return i < s->g->nop ? given->g->position[s->g->op[i]->id] : given->g->nop;
 }
 
+/* ---- What was found. ---- */
+
+/* Store the path that was found, and note its peak. */
+static void
+keep(const om_tile_paths *s, om_arena *mem, om_tile_plan *out)
+{
+	const uint64_t ops = s->at[s->ncut - 1].ops;
+
+	om_tile_store_path(s, mem, out);
+	OM_PUSH(mem, out->peak, out->npeak, out->cappeak, ((om_tiled_peak){out->after, (uint32_t)ops, out->n, s->ncopy}));
+}
+
+/* Note where the last path for `most`, the highest that was missed, ends. */
+static void
+miss(const om_tile_paths *s, uint64_t most, om_arena *mem, om_tile_plan *out)
+{
+	const uint32_t high = om_tile_first_high(s, s->cut[om_tile_last_reached(s)], most);
+
+	out->missed = most;
+	out->stop = high < s->g->nop ? om_tile_refusal(s, high, mem) : (om_tiled_step){.why = "those for it take too many ops"};
+}
+
 /* ---- Copies. ---- */
 
 /* The first step that prevents a path, and the copies that may help. */
@@ -167,7 +189,8 @@ leave_out(om_session *session, om_tile_paths *given, om_tile_paths **best, om_ar
 		memcpy(copy + k, now->copy + k + 1, (now->ncopy - k - 1) * sizeof *copy);
 		OM_TRY(vary(session, given, copy, now->ncopy - 1, s));
 		if (om_tile_find_path(s, out->after)) {
-			om_tile_store_path(s, mem, out);
+			out->npeak--;
+			keep(s, mem, out);
 			replace(given, best, s);
 		} else {
 			end(s);
@@ -185,79 +208,62 @@ bisect(om_session *session, om_tile_paths *given, om_tile_paths **best, om_arena
 	uint64_t low = 0, high = out->after;
 	bool found;
 
+	out->missed = 0;
+	out->stop = (om_tiled_step){0};
 	for (int round = 0; round < MOST_ROUNDS && high - low > high / 50; round++) {
 		const uint64_t most = low ? (uint64_t)sqrt((double)low * (double)high) : high / 2;
 		OM_TRY(find(session, given, best, most, &found));
 		if (found) {
-			om_tile_store_path(*best, mem, out);
+			keep(*best, mem, out);
 			high = out->after;
 		} else {
+			miss(*best, most, mem, out);
 			low = most;
 		}
 	}
 	return OM_OK;
 }
 
-/* First without copies: with them, peaks above the one that is found then are not tried, and there is effort left. */
-static om_status
-find_lowest(om_session *session, om_tile_paths *given, om_tile_paths **best, om_arena *mem, om_tile_plan *out)
-{
-	const double most_flops = given->request.most_flops;
+/* ---- All. ---- */
 
-	given->request.most_flops = 0;
-	OM_TRY(bisect(session, given, best, mem, out));
-	given->request.most_flops = most_flops;
-	given->known->most += given->request.effort;
-	return most_flops > 0 ? bisect(session, given, best, mem, out) : OM_OK;
+struct om_tile_searcher {
+	om_session *session;
+	om_arena *mem;            /* of the results */
+	om_tile_known known;
+	om_tile_paths given;
+	om_tile_plan plain;       /* without copies; that the others begin with */
+	bool has_plain;
+};
+
+/* The fewest ops for the budget; false: there are none, or there is no budget. */
+static om_status
+search_budget(om_tile_searcher *s, om_tile_paths **best, om_tile_plan *out, bool *found)
+{
+	const uint64_t budget = s->given.request.budget;
+
+	*found = false;
+	if (budget)
+		OM_TRY(find(s->session, &s->given, best, budget, found));
+	if (*found)
+		keep(*best, s->mem, out);
+	return OM_OK;
 }
 
 static om_status
-search(om_session *session, om_tile_paths *given, om_tile_paths **best, om_arena *mem, om_tile_plan *out)
+search_more(om_tile_searcher *s, om_tile_paths **best, om_tile_plan *out)
 {
-	bool found = false;
+	bool found;
 
-	if (given->request.budget && out->before <= given->request.budget)
-		return OM_OK;
-	if (given->request.budget)
-		OM_TRY(find(session, given, best, given->request.budget, &found));
-	if (found)
-		om_tile_store_path(*best, mem, out);
-	else
-		OM_TRY(find_lowest(session, given, best, mem, out));
-	return leave_out(session, given, best, mem, out);
+	OM_TRY(search_budget(s, best, out, &found));
+	if (!found)
+		OM_TRY(bisect(s->session, &s->given, best, s->mem, out));
+	return leave_out(s->session, &s->given, best, s->mem, out);
 }
 
-/* ---- Reasons. ---- */
-
-/* About the highest step outside of all regions. */
-static void
-explain(om_tile_paths *s, om_arena *mem, om_tile_plan *out)
+static bool
+is_enough(const om_tile_searcher *s, const om_tile_plan *plan)
 {
-	const om_tile_graph *g = s->g;
-	uint32_t top = 0, k = 0;
-	uint64_t most = 0;
-
-	for (uint32_t i = 0; i < g->nop; i++) {
-		while (k < out->n && out->choice[k].end <= i)
-			k++;
-		const bool is_tiled = k < out->n && out->choice[k].first <= i;
-		if (!is_tiled && g->step[i] > most) {
-			most = g->step[i];
-			top = i;
-		}
-	}
-	if (!most)
-		return;
-	out->refusal = (om_tile_refusal){om_strdup(mem, om_op_label(g->op[top])), most, "no region with it that is small enough was found"};
-	om_arena *tmp = om_arena_new();
-	bool any = false;
-	for (int axis = 0; axis < OM_TILE_AXES && !any; axis++) {
-		om_tile_region r;
-		any = om_tile_region_new(s->g, top, top + 1, (om_tile_axis)axis, tmp, &r);
-	}
-	om_arena_free(tmp);
-	if (!any)
-		out->refusal.why = "it has no parts along any axis that is tried";
+	return s->given.g->nop < 2 || (s->given.request.budget && plan->before <= s->given.request.budget);
 }
 
 /* The copies are in an arena of the search. */
@@ -274,28 +280,82 @@ keep_copies(const om_tile_paths *s, om_arena *mem, om_tile_plan *out)
 	}
 }
 
-om_status
-om_tile_search(om_session *session, const om_prog *p, const om_tile_request *r, om_arena *mem, om_tile_plan *out)
+/* Its plan, and the reasons, for the program `best`. */
+static void
+complete(om_tile_searcher *s, const om_tile_paths *best, om_tile_plan *out)
 {
-	om_tile_known known = {.mem = om_arena_new(), .most = r->effort, .may_scatter = !r->only_concat && om_opset_version(p, "") >= FIRST_SCATTER};
-	om_tile_paths given = {.known = &known, .mem = known.mem, .p = p, .request = *r}, *best = &given;
+	out->simulated = s->known.simulated;
+	out->is_limited |= s->known.is_limited;
+	keep_copies(best, s->mem, out);
+	om_tile_explain(best, s->mem, out);
+}
+
+static om_status
+search_plain(om_tile_searcher *s)
+{
+	const double most_flops = s->given.request.most_flops;
+	om_tile_paths *best = &s->given;
+	om_tile_plan *out = &s->plain;
 	om_status st = OM_OK;
 
-	*out = (om_tile_plan){0};
-	om_tile_paths_begin(&given);
-	for (uint32_t i = 0; i < given.g->nop; i++)
-		out->before = given.g->step[i] > out->before ? given.g->step[i] : out->before;
+	for (uint32_t i = 0; i < s->given.g->nop; i++)
+		out->before = s->given.g->step[i] > out->before ? s->given.g->step[i] : out->before;
 	out->after = out->before;
-	if (given.g->nop > 1)
-		st = search(session, &given, &best, mem, out);
-	out->simulated = known.simulated;
-	out->is_limited = known.is_limited;
-	keep_copies(best, mem, out);
-	if (st == OM_OK)
-		explain(best, mem, out);
-	for (om_tile_paths *s = known.program; s; s = s->next)
-		if (s->mem)
-			end(s);
-	om_arena_free(known.mem);
+	OM_PUSH(s->mem, out->peak, out->npeak, out->cappeak, ((om_tiled_peak){out->before, s->given.g->nop, 0, 0}));
+	s->given.request.most_flops = 0;
+	if (!is_enough(s, out))
+		st = search_more(s, &best, out);
+	s->given.request.most_flops = most_flops;
+	s->has_plain = true;
+	complete(s, best, out);
 	return st;
+}
+
+/* Peaks above that of the plain plan need not be tried again, and there is effort of their own for copies. */
+static om_status
+search_with_copies(om_tile_searcher *s, om_tile_plan *out)
+{
+	om_tile_paths *best = &s->given;
+	om_status st = OM_OK;
+
+	out->peak = om_memdup(s->mem, out->peak, out->npeak * sizeof *out->peak);
+	out->cappeak = out->npeak;
+	s->known.most = s->known.simulated + s->given.request.effort;
+	s->known.is_limited = false;
+	if (!is_enough(s, out))
+		st = search_more(s, &best, out);
+	complete(s, best, out);
+	return st;
+}
+
+om_status
+om_tile_search(om_tile_searcher *s, bool may_copy, om_tile_plan *out)
+{
+	if (!s->has_plain)
+		OM_TRY(search_plain(s));
+	*out = s->plain;
+	return may_copy && s->given.request.most_flops > 0 ? search_with_copies(s, out) : OM_OK;
+}
+
+om_tile_searcher *
+om_tile_searcher_new(om_session *session, const om_prog *p, const om_tile_request *r, om_arena *mem)
+{
+	om_tile_searcher *s = OM_NEW(mem, om_tile_searcher);
+
+	s->session = session;
+	s->mem = mem;
+	s->known = (om_tile_known){.mem = om_arena_new(), .most = r->effort,
+		.may_scatter = !r->only_concat && om_opset_version(p, "") >= FIRST_SCATTER};
+	s->given = (om_tile_paths){.known = &s->known, .mem = s->known.mem, .p = p, .request = *r};
+	om_tile_paths_begin(&s->given);
+	return s;
+}
+
+void
+om_tile_searcher_end(om_tile_searcher *s)
+{
+	for (om_tile_paths *one = s->known.program; one; one = one->next)
+		if (one->mem)
+			end(one);
+	om_arena_free(s->known.mem);
 }
