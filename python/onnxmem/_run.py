@@ -7,7 +7,7 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -108,6 +108,40 @@ class Executor:
         return found
 
 
+class Executors:
+    """The executors of a program by the shapes of its inputs, of which those that were used last are kept.
+
+    A program whose dims are all known has only one.  What makes them is not stored, as it refers to the owner of this object: both
+    are to be freed without a search for cycles.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._kept: OrderedDict[tuple[Any, ...], Executor] = OrderedDict()
+        self._last: Executor | None = None
+        self.is_open = bool(program.open_shapes(program.loaded))
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def of(self, shapes: Mapping[str, tuple[int, ...]], make: Callable[[Mapping[str, tuple[int, ...]]], Executor]) -> Executor:
+        """The executor for inputs of these shapes; ``make`` makes one."""
+        key = tuple(sorted(shapes.items())) if self.is_open else ()
+        found = self._kept.get(key)
+        if found is None:
+            found = self._kept[key] = make(shapes)
+            if len(self._kept) > MOST_EXECUTORS:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(key)
+        self._last = found
+        return found
+
+    def last(self, otherwise: str) -> Executor:
+        """The one that was used last; an error that says ``otherwise``, if none was."""
+        if self._last is None:
+            raise UsageError(otherwise)
+        return self._last
+
+
 def prepared(program: Program, shapes: Mapping[str, tuple[int, ...]], has_plan: bool) -> Any:
     """A planned copy of a program, which an executor frees."""
     context, planned = program.context, ctypes.POINTER(s.Prog)()
@@ -173,30 +207,18 @@ class Session:
             max_memory=number_of("max_memory", max_memory), max_iterations=number_of("max_iterations", max_iterations),
             threads=self._program.threads(), precise=bool(options.get("precise")), cache=self._cache)
         self._has_plan = bool(lib.om_model_has_plan(self._program.handle)) and not set(options) - NOT_OF_PLAN
-        self._executors: OrderedDict[tuple[Any, ...], Executor] = OrderedDict()
         self._lock = threading.Lock()
-        self._last: Executor | None = None
         fixed = options.get("values", {})
         self.inputs = [info_of(value, text(value.name) in fixed) for value in inputs_of(self._program.loaded)]
         self.outputs = [info_of(value) for value in outputs_of(self._program.loaded)]
         self._index = {one.name: k for k, one in enumerate(self.inputs)}
-        self._is_open = bool(self._program.open_shapes(self._program.loaded))
-        if not self._is_open:
-            self._executor({})
+        self._executors = Executors(self._program)
+        if not self._executors.is_open:
+            self._executors.of({}, self._new_executor)
 
-    # ---- Executors. ----
-
-    def _executor(self, shapes: Mapping[str, tuple[int, ...]]) -> Executor:
-        key = tuple(sorted(shapes.items())) if self._is_open else ()
-        found = self._executors.get(key)
-        if found is None:
-            found = Executor(self._program.context, prepared(self._program, shapes, self._has_plan), s.ExecOptions.from_buffer_copy(self._exec_options))
-            self._executors[key] = found
-            while len(self._executors) > MOST_EXECUTORS:
-                self._executors.popitem(last=False)
-        self._executors.move_to_end(key)
-        self._last = found
-        return found
+    def _new_executor(self, shapes: Mapping[str, tuple[int, ...]]) -> Executor:
+        planned = prepared(self._program, shapes, self._has_plan)
+        return Executor(self._program.context, planned, s.ExecOptions.from_buffer_copy(self._exec_options))
 
     # ---- Running. ----
 
@@ -215,7 +237,8 @@ class Session:
         self._check_names(given, wanted)
         with self._lock:
             values = self._values(given)
-            executor = self._executor({name: one.shape for name, one in values.items() if one.tensor.shape.rank >= 0})
+            executor = self._executors.of({name: one.shape for name, one in values.items() if one.tensor.shape.rank >= 0},
+                                         self._new_executor)
             for name, one in values.items():
                 executor.bind_input(self._index[name], self._writable(executor, name, one))
             self._bind_defaults(executor, values)
@@ -293,9 +316,7 @@ class Session:
     # ---- What there is to know. ----
 
     def _need_last(self) -> Executor:
-        if self._last is None:
-            raise UsageError("the model has open dims: it is planned in its first run")
-        return self._last
+        return self._executors.last("the model has open dims: it is planned in its first run")
 
     @property
     def stats(self) -> Stats:

@@ -4,7 +4,6 @@ from __future__ import annotations
 import ctypes
 import threading
 import weakref
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from ._errors import RunError, UsageError
 from ._library import lib
 from ._program import ALL_OPTIONS, NOT_OF_PLAN, Memory, Model, PlanOptions, Program, check_options, inputs_of, outputs_of
 from ._report import Report
-from ._run import MOST_EXECUTORS, Executor, TensorInfo, info_of, prepared
+from ._run import Executor, Executors, TensorInfo, info_of, prepared
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,17 +44,15 @@ class Trainer:
         #: What a step takes: samples, and labels.
         self.inputs: list[TensorInfo] = [info_of(inputs[k]) for k in samples]
         self._handle = ctypes.c_void_p()
-        self._executors: OrderedDict[tuple[Any, ...], Executor] = OrderedDict()
-        self._last: Executor | None = None
         self._lock = threading.Lock()
         self._set_rate(rate)
         #: Steps that were run.
         self.steps = 0
         #: Bytes of states that were copied, because the plan does not have them in one place.
         self.copied_bytes = 0
-        self._is_open = bool(self._program.open_shapes(self._program.loaded))
-        if not self._is_open:
-            self._executor({})
+        self._executors = Executors(self._program)
+        if not self._executors.is_open:
+            self._executors.of({}, self._new_executor)
 
     # ---- Steps. ----
 
@@ -71,7 +68,7 @@ class Trainer:
         with self._lock:
             loaded = inputs_of(self._program.loaded)
             values = {name: bound(name, one, loaded[self._at[name]].type) for name, one in samples.items()}
-            executor = self._executor({name: one.shape for name, one in values.items()})
+            executor = self._executors.of({name: one.shape for name, one in values.items()}, self._new_executor)
             self._need_states()
             for name, one in values.items():
                 executor.bind_input(self._at[name], one)
@@ -86,17 +83,6 @@ class Trainer:
         self.steps += 1
         self.copied_bytes += copied.value
         return float(taken(executor.result(self._loss), executor.outputs[self._loss].type).reshape(-1)[0])
-
-    def _executor(self, shapes: Mapping[str, tuple[int, ...]]) -> Executor:
-        key = tuple(sorted(shapes.items())) if self._is_open else ()
-        found = self._executors.get(key)
-        if found is None:
-            found = self._executors[key] = self._new_executor(shapes if self._is_open else {})
-            if len(self._executors) > MOST_EXECUTORS:
-                self._executors.popitem(last=False)
-        self._executors.move_to_end(key)
-        self._last = found
-        return found
 
     def _new_executor(self, shapes: Mapping[str, tuple[int, ...]]) -> Executor:
         context = self._program.context
@@ -177,9 +163,7 @@ class Trainer:
     # ---- What there is to know. ----
 
     def _need_executor(self) -> Executor:
-        if self._last is None:
-            raise UsageError("the size of a batch is open: the step is planned for the first one")
-        return self._last
+        return self._executors.last("the size of a batch is open: the step is planned for the first one")
 
     def report(self) -> Report:
         """The report of the plan that was used last."""

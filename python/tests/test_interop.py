@@ -85,7 +85,7 @@ def test_tensors_of_torch_without_a_copy() -> None:
     session = onnxmem.Session(model)
     x, y = torch.linspace(-1, 1, 4096).reshape(4, 1024), torch.empty(4, 1024)
     bound: list[int] = []
-    executor = session._last
+    executor = session._need_last()
     assert executor is not None
     bind = executor.bind_input
 
