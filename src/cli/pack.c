@@ -167,12 +167,6 @@ gap_of(const om_pack_result *r)
 }
 
 static json_t *
-text(om_cli *c, const char *s)
-{
-	return json_string(om_clean_text(c->mem, s));
-}
-
-static json_t *
 pool_json(om_cli *c, const om_problem *o, uint32_t k)
 {
 	const om_pool *pool = &o->pool[k];
@@ -182,11 +176,11 @@ pool_json(om_cli *c, const om_problem *o, uint32_t k)
 
 	for (uint32_t i = 0; i < o->n; i++)
 		n += o->buf[i].pool == k;
-	json_object_set_new(j, "name", pool->name ? text(c, pool->name) : json_null());
-	json_object_set_new(j, "limit", pool->limit ? json_integer((json_int_t)pool->limit) : json_null());
+	json_object_set_new(j, "name", om_json_text(c->mem, pool->name));
+	json_object_set_new(j, "limit", pool->limit ? om_json_number(pool->limit) : json_null());
 	json_object_set_new(j, "buffers", json_integer(n));
-	json_object_set_new(j, "height", json_integer((json_int_t)r->height));
-	json_object_set_new(j, "lower_bound", json_integer((json_int_t)r->lower_bound));
+	json_object_set_new(j, "height", om_json_number(r->height));
+	json_object_set_new(j, "lower_bound", om_json_number(r->lower_bound));
 	json_object_set_new(j, "bound_step", o->by_pairs ? json_null() : json_integer(r->bound_step));
 	json_object_set_new(j, "gap", json_real(gap_of(r)));
 	json_object_set_new(j, "status", json_string(r->status == OM_PACK_OPTIMAL ? "optimal" : "feasible"));
@@ -206,15 +200,15 @@ write_json(om_cli *c, FILE *to, const void *arg)
 	for (uint32_t k = 0; k < o->npool; k++)
 		json_array_append_new(pools, pool_json(c, o, k));
 	json_object_set_new(j, "schema", json_string("onnxmem-pack/1"));
-	json_object_set_new(j, "problem", text(c, p->file.table.path));
+	json_object_set_new(j, "problem", om_json_text(c->mem, p->file.table.path));
 	json_object_set_new(j, "buffers", json_integer(o->n));
-	json_object_set_new(j, "sum_bytes", json_integer((json_int_t)p->sum));
+	json_object_set_new(j, "sum_bytes", om_json_number(p->sum));
 	json_object_set_new(j, "pools", pools);
 	if (p->is_check) {
 		json_object_set_new(j, "valid", json_boolean(!p->fault));
-		json_object_set_new(j, "fault", p->fault ? text(c, p->fault) : json_null());
+		json_object_set_new(j, "fault", om_json_text(c->mem, p->fault));
 		json_object_set_new(j, "without_offset", json_integer(p->nfree));
-		json_object_set_new(j, "packed_anew_bytes", o->npool == 1 ? json_integer((json_int_t)p->anew) : json_null());
+		json_object_set_new(j, "packed_anew_bytes", o->npool == 1 ? om_json_number(p->anew) : json_null());
 	}
 	json_object_set_new(j, "pack_ms", json_real(round(p->ms * 1000) / 1000));
 	return om_json_write(c->session, j, JSON_INDENT(2) | JSON_REAL_PRECISION(6), to);

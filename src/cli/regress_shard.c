@@ -38,18 +38,12 @@ om_shard_select(om_cli *c, om_suite *suite)
 /* ---- Writing. ---- */
 
 static json_t *
-text_json(om_cli *c, const char *text)
-{
-	return text ? json_string(om_clean_text(c->mem, text)) : json_null();
-}
-
-static json_t *
 outcome_json(om_cli *c, const om_job *job)
 {
 	json_t *j = json_object(), *result = job->died ? NULL : json_loadb(job->text ? job->text : "", job->n, 0, NULL);
 
 	json_object_set_new(j, "result", result ? result : json_null());
-	json_object_set_new(j, "died", text_json(c, job->died));
+	json_object_set_new(j, "died", om_json_text(c->mem, job->died));
 	json_object_set_new(j, "ms", json_real(job->ms));
 	return j;
 }
@@ -63,12 +57,12 @@ om_outcomes_write(om_cli *c, FILE *to, const void *arg)
 	const char **option = om_baseline_options(c, &n);
 
 	for (size_t k = 0; k < n; k++)
-		json_array_append_new(options, text_json(c, option[k]));
+		json_array_append_new(options, om_json_text(c->mem, option[k]));
 	for (size_t k = 0; k < r->suite->ntrial; k++)
 		json_object_set_new(models, om_clean_text(c->mem, r->suite->trial[k].name), outcome_json(c, &r->job[k]));
 	json_object_set_new(j, "schema", json_string(schema));
 	json_object_set_new(j, "version", json_string(OM_VERSION_TEXT));
-	json_object_set_new(j, "suite", text_json(c, r->suite->name));
+	json_object_set_new(j, "suite", om_json_text(c->mem, r->suite->name));
 	json_object_set_new(j, "options", options);
 	json_object_set_new(j, "models", models);
 	return om_json_write(c->session, j, JSON_INDENT(1), to);

@@ -248,23 +248,11 @@ struct result {
 	uint64_t budget;
 };
 
-static json_t *
-text(om_cli *c, const char *s)
-{
-	return json_string(om_clean_text(c->mem, s));
-}
-
-static json_t *
-bytes_json(uint64_t n)
-{
-	return json_integer((json_int_t)n);
-}
-
 /* Of a value: null if data decide its size. */
 static json_t *
 size_json(const struct edge *e)
 {
-	return e->bytes ? bytes_json(e->bytes) : json_null();
+	return e->bytes ? om_json_number(e->bytes) : json_null();
 }
 
 static json_t *
@@ -274,7 +262,7 @@ inputs_json(om_cli *c, const struct part *part)
 
 	for (uint32_t k = 0; k < part->nin; k++) {
 		json_t *j = json_object();
-		json_object_set_new(j, "name", text(c, part->in[k].name));
+		json_object_set_new(j, "name", om_json_text(c->mem, part->in[k].name));
 		json_object_set_new(j, "bytes", size_json(&part->in[k]));
 		json_object_set_new(j, "from", part->in[k].from < 0 ? json_null() : json_integer(part->in[k].from));
 		json_array_append_new(list, j);
@@ -302,7 +290,7 @@ outputs_json(om_cli *c, const struct result *r, uint32_t k)
 	for (uint32_t i = 0; i < r->part[k].nout; i++) {
 		const struct edge *e = &r->part[k].out[i];
 		json_t *j = json_object();
-		json_object_set_new(j, "name", text(c, e->name));
+		json_object_set_new(j, "name", om_json_text(c->mem, e->name));
 		json_object_set_new(j, "bytes", size_json(e));
 		json_object_set_new(j, "to", readers_json(r, k, e->name));
 		json_object_set_new(j, "is_output", json_boolean(e->is_output));
@@ -320,19 +308,19 @@ write_json(om_cli *c, FILE *to, const void *arg)
 	for (uint32_t k = 0; k < r->n; k++) {
 		const struct part *part = &r->part[k];
 		json_t *p = json_object();
-		json_object_set_new(p, "file", text(c, part->file));
+		json_object_set_new(p, "file", om_json_text(c->mem, part->file));
 		json_object_set_new(p, "ops", json_integer(part->cut.nop));
-		json_object_set_new(p, "total_bytes", bytes_json(part->total));
-		json_object_set_new(p, "arena_bytes", bytes_json(part->arena));
-		json_object_set_new(p, "weight_bytes", bytes_json(part->weights));
-		json_object_set_new(p, "crossing_bytes", bytes_json(part->cut.crossing));
+		json_object_set_new(p, "total_bytes", om_json_number(part->total));
+		json_object_set_new(p, "arena_bytes", om_json_number(part->arena));
+		json_object_set_new(p, "weight_bytes", om_json_number(part->weights));
+		json_object_set_new(p, "crossing_bytes", om_json_number(part->cut.crossing));
 		json_object_set_new(p, "inputs", inputs_json(c, part));
 		json_object_set_new(p, "outputs", outputs_json(c, r, k));
 		json_array_append_new(parts, p);
 	}
 	json_object_set_new(j, "schema", json_string("onnxmem-parts/1"));
-	json_object_set_new(j, "model", text(c, c->arg[0]));
-	json_object_set_new(j, "budget_bytes", r->budget ? bytes_json(r->budget) : json_null());
+	json_object_set_new(j, "model", om_json_text(c->mem, c->arg[0]));
+	json_object_set_new(j, "budget_bytes", r->budget ? om_json_number(r->budget) : json_null());
 	json_object_set_new(j, "parts", parts);
 	return om_json_write(c->session, j, JSON_INDENT(2), to);
 }

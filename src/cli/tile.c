@@ -5,7 +5,6 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "base/clean_text.h"
 #include "cli/cli.h"
 #include "onnxmem/tiling.h"
 #include "report/json.h"
@@ -34,18 +33,6 @@ tell(om_cli *c, const char *out, const struct result *r)
 
 /* ---- JSON. ---- */
 
-static json_t *
-text(om_cli *c, const char *s)
-{
-	return s ? json_string(om_clean_text(c->mem, s)) : json_null();
-}
-
-static json_t *
-bytes_json(uint64_t n)
-{
-	return json_integer((json_int_t)n);
-}
-
 static om_status
 write_json(om_cli *c, FILE *to, const void *arg)
 {
@@ -54,10 +41,10 @@ write_json(om_cli *c, FILE *to, const void *arg)
 	json_t *j = json_object();
 
 	json_object_set_new(j, "schema", json_string("onnxmem-tile/1"));
-	json_object_set_new(j, "model", text(c, c->arg[0]));
-	json_object_set_new(j, "arena_bytes_before", bytes_json(t->before));
-	json_object_set_new(j, "arena_bytes", bytes_json(r->arena));
-	json_object_set_new(j, "lower_bound_bytes", bytes_json(r->bound));
+	json_object_set_new(j, "model", om_json_text(c->mem, c->arg[0]));
+	json_object_set_new(j, "arena_bytes_before", om_json_number(t->before));
+	json_object_set_new(j, "arena_bytes", om_json_number(r->arena));
+	json_object_set_new(j, "lower_bound_bytes", om_json_number(r->bound));
 	json_object_set_new(j, "ops_before", json_integer(t->ops_before));
 	json_object_set_new(j, "ops", json_integer(t->ops_after));
 	json_object_set_new(j, "flops_before", json_real(t->flops_before));

@@ -302,12 +302,6 @@ om_diff_markdown(const om_diff *d, om_arena *mem, FILE *to)
 /* ---- JSON. ---- */
 
 static json_t *
-number(uint64_t n)
-{
-	return json_integer((json_int_t)n);
-}
-
-static json_t *
 rows(const om_changes *c)
 {
 	json_t *all = json_array();
@@ -320,9 +314,9 @@ rows(const om_changes *c)
 			json_object_set_new(one, "old_name", json_string(x->was));
 		json_object_set_new(one, "op", json_string(x->op));
 		json_object_set_new(one, "type", json_string(x->type));
-		json_object_set_new(one, "old_bytes", x->was ? number(x->before) : json_null());
-		json_object_set_new(one, "new_bytes", x->now ? number(x->after) : json_null());
-		json_object_set_new(one, "change_bytes", number(x->after - x->before));
+		json_object_set_new(one, "old_bytes", x->was ? om_json_number(x->before) : json_null());
+		json_object_set_new(one, "new_bytes", x->now ? om_json_number(x->after) : json_null());
+		json_object_set_new(one, "change_bytes", om_json_number(x->after - x->before));
 		json_array_append_new(all, one);
 	}
 	return all;
@@ -336,8 +330,8 @@ side_object(const om_side *side)
 	json_object_set_new(o, "model", json_string(side->model));
 	json_object_set_new(o, "inputs", json_string(side->inputs));
 	for (size_t k = 0; k < OM_SIZES; k++)
-		json_object_set_new(o, sizes[k].key, number(side->size[k]));
-	json_object_set_new(o, "peak_step", side->has_step ? number(side->peak_step) : json_null());
+		json_object_set_new(o, sizes[k].key, om_json_number(side->size[k]));
+	json_object_set_new(o, "peak_step", side->has_step ? om_json_number(side->peak_step) : json_null());
 	json_object_set_new(o, "peak_op", json_string(side->peak_op));
 	json_object_set_new(o, "peak_name", json_string(side->peak_name));
 	return o;
@@ -352,11 +346,11 @@ om_diff_json(const om_diff *d, om_session *s, FILE *to)
 	json_object_set_new(o, "old", side_object(d->old));
 	json_object_set_new(o, "new", side_object(d->now));
 	for (size_t k = 0; k < OM_SIZES; k++)
-		json_object_set_new(change, sizes[k].key, number(d->now->size[k] - d->old->size[k]));
+		json_object_set_new(change, sizes[k].key, om_json_number(d->now->size[k] - d->old->size[k]));
 	json_object_set_new(o, "change", change);
 	json_object_set_new(o, "peak", rows(&d->peak));
 	for (size_t k = 0; k < LISTS && d->has_tensors; k++)
 		json_object_set_new(o, lists[k].key, rows(list_at(d, k)));
-	json_object_set_new(o, "moved", d->has_tensors ? number(d->moved) : json_null());
+	json_object_set_new(o, "moved", d->has_tensors ? om_json_number(d->moved) : json_null());
 	return om_json_write(s, o, JSON_INDENT(2), to);
 }

@@ -12,7 +12,7 @@
 json_t *
 om_json_text(om_arena *mem, const char *s)
 {
-	return json_string(om_clean_text(mem, s));
+	return s ? json_string(om_clean_text(mem, s)) : json_null();
 }
 
 om_status
@@ -24,17 +24,11 @@ om_json_write(om_session *s, json_t *document, size_t flags, FILE *to)
 	return ok || ferror(to) ? OM_OK : om_fail(s, OM_IO, "the JSON could not be written");
 }
 
-static json_t *
-number(uint64_t n)
-{
-	return json_integer((json_int_t)n);
-}
-
 void
 om_json_set_node(json_t *to, om_arena *mem, const om_op *op)
 {
 	if (op && op->node != OM_NO_NODE)
-		json_object_set_new(to, "node", number(op->node));
+		json_object_set_new(to, "node", om_json_number(op->node));
 	if (op && *op->block->path)
 		json_object_set_new(to, "scope", om_json_text(mem, op->block->path));
 }
@@ -87,13 +81,13 @@ peak(const om_report *r, om_arena *mem)
 {
 	json_t *at = json_object(), *live = json_array();
 
-	json_object_set_new(at, "step", r->parallel_safe ? json_null() : number(r->peak_step));
+	json_object_set_new(at, "step", r->parallel_safe ? json_null() : om_json_number(r->peak_step));
 	json_object_set_new(at, "op", om_json_text(mem, r->peak_op ? r->peak_op->type : ""));
 	json_object_set_new(at, "name", om_json_text(mem, r->peak_op ? r->peak_op->name : ""));
 	om_json_set_node(at, mem, r->peak_op);
 	for (uint32_t k = 0; k < r->nlive; k++)
 		json_array_append_new(live, json_pack("{s:o,s:o}", "name", om_json_text(mem, r->live[k].name),
-			"bytes", number(r->live[k].bytes)));
+			"bytes", om_json_number(r->live[k].bytes)));
 	json_object_set_new(at, "live", live);
 	return at;
 }
@@ -116,8 +110,8 @@ tensors(const om_report *r, om_arena *mem)
 		json_t *one = json_pack("{s:o,s:o,s:o,s:o,s:s,s:o,s:o,s:o,s:o}", "name", om_json_text(mem, x->name),
 			"op", om_json_text(mem, op ? op->type : ""), "type", json_string(!x->value ? "" : om_printf(mem, "%s%s",
 			om_dtype_text(x->value->type.elem), om_shape_text(&x->value->shape, shape, sizeof shape))),
-			"bytes", number(x->bytes), "store", store[x->kind], "arena", number(x->arena), "offset", number(x->offset),
-			"first", number(x->first), "last", number(x->value ? om_report_life(r, x->value).last : x->last));
+			"bytes", om_json_number(x->bytes), "store", store[x->kind], "arena", om_json_number(x->arena), "offset", om_json_number(x->offset),
+			"first", om_json_number(x->first), "last", om_json_number(x->value ? om_report_life(r, x->value).last : x->last));
 		if (x->value && !om_shape_is_known(&x->value->shape))
 			json_object_set_new(one, "is_bound", json_true());
 		json_array_append_new(all, one);
@@ -134,7 +128,7 @@ phases(const om_report *r, om_arena *mem)
 	for (uint32_t k = 0; k < r->nphase; k++) {
 		const om_report_phase *x = &r->phase[k];
 		json_t *one = json_pack("{s:s,s:o,s:o,s:o,s:o,s:o}", "phase", om_phase_text(x->phase),
-			"ops", number(x->ops), "bytes", number(x->bytes), "step", number(x->step),
+			"ops", om_json_number(x->ops), "bytes", om_json_number(x->bytes), "step", om_json_number(x->step),
 			"op", om_json_text(mem, x->op->type), "name", om_json_text(mem, x->op->name));
 		om_json_set_node(one, mem, x->op);
 		json_array_append_new(all, one);
@@ -171,11 +165,11 @@ arenas(const om_plan *plan, om_arena *mem)
 		json_t *one = json_object();
 		json_object_set_new(one, "name", om_json_text(mem, a->name));
 		json_object_set_new(one, "device", om_json_text(mem, a->device));
-		json_object_set_new(one, "bytes", number(a->bytes));
-		json_object_set_new(one, "align", number(a->align));
+		json_object_set_new(one, "bytes", om_json_number(a->bytes));
+		json_object_set_new(one, "align", om_json_number(a->align));
 		if (a->limit)
-			json_object_set_new(one, "limit", number(a->limit));
-		json_object_set_new(one, "lower_bound_bytes", number(a->lower_bound));
+			json_object_set_new(one, "limit", om_json_number(a->limit));
+		json_object_set_new(one, "lower_bound_bytes", om_json_number(a->lower_bound));
 		json_object_set_new(one, "status", json_string(om_plan_arena_status(a)));
 		json_array_append_new(all, one);
 	}
@@ -195,8 +189,8 @@ traffic(const om_report *r, om_arena *mem)
 		const om_traffic *t = &r->traffic[k];
 		const char *what = k < plan->narena ? "arena" : "memory";
 		json_t *name = k < plan->narena ? om_json_text(mem, plan->arena[k].name) : json_string(others[k - plan->narena]);
-		json_array_append_new(all, json_pack("{s:o,s:o,s:o}", what, name, "read_bytes", number(t->read),
-			"written_bytes", number(t->written)));
+		json_array_append_new(all, json_pack("{s:o,s:o,s:o}", what, name, "read_bytes", om_json_number(t->read),
+			"written_bytes", om_json_number(t->written)));
 	}
 	return all;
 }
@@ -211,8 +205,8 @@ strategies(const om_report *r)
 		json_t *one = json_object();
 		json_object_set_new(one, "schedule", json_string(s->schedule));
 		json_object_set_new(one, "strategy", json_string(s->name));
-		json_object_set_new(one, "bytes", number(s->bytes));
-		json_object_set_new(one, "lower_bound_bytes", number(s->bound));
+		json_object_set_new(one, "bytes", om_json_number(s->bytes));
+		json_object_set_new(one, "lower_bound_bytes", om_json_number(s->bound));
 		json_object_set_new(one, "gap", json_real(om_report_gap(s->bytes, s->bound)));
 		json_object_set_new(one, "status", json_string(status_text(s->status)));
 		if (s->is_limited && s->status != OM_PACK_OPTIMAL)
@@ -234,7 +228,7 @@ passes(const om_report *r)
 		const om_pass *pass = r->ran[k].pass;
 		json_t *counters = json_object();
 		for (size_t i = 0; pass->counters && pass->counters[i].name; i++)
-			json_object_set_new(counters, pass->counters[i].name, number(r->ran[k].counter[i]));
+			json_object_set_new(counters, pass->counters[i].name, om_json_number(r->ran[k].counter[i]));
 		json_array_append_new(all, json_pack("{s:s,s:o}", "pass", pass->name, "counters", counters));
 	}
 	return all;
@@ -261,8 +255,8 @@ states(const om_report *r, om_arena *mem)
 	for (uint32_t k = 0; k < r->nstate; k++) {
 		const om_report_state *t = &r->state[k];
 		json_array_append_new(all, json_pack("{s:o,s:o,s:o,s:o,s:o}", "input", om_json_text(mem, t->input->name),
-			"output", om_json_text(mem, t->output->name), "bytes", number(om_value_bytes(t->input)),
-			"copied_bytes", number(t->copied_bytes), "reason", t->reason ? om_json_text(mem, t->reason) : json_null()));
+			"output", om_json_text(mem, t->output->name), "bytes", om_json_number(om_value_bytes(t->input)),
+			"copied_bytes", om_json_number(t->copied_bytes), "reason", om_json_text(mem, t->reason)));
 	}
 	return all;
 }
@@ -272,35 +266,35 @@ set_states(json_t *o, const om_report *r, om_arena *mem)
 {
 	if (r->nstate == 0)
 		return;
-	json_object_set_new(o, "state_bytes", number(r->state_bytes));
-	json_object_set_new(o, "state_copied_bytes", number(r->state_copied_bytes));
+	json_object_set_new(o, "state_bytes", om_json_number(r->state_bytes));
+	json_object_set_new(o, "state_copied_bytes", om_json_number(r->state_copied_bytes));
 	json_object_set_new(o, "states", states(r, mem));
 }
 
 static void
 set_sizes(json_t *o, const om_report *r)
 {
-	json_object_set_new(o, "ops", number(r->ops));
-	json_object_set_new(o, "values", number(r->values));
-	json_object_set_new(o, "buffers", number(r->nbuffer));
-	json_object_set_new(o, "weights_bytes", number(r->weights_bytes));
-	json_object_set_new(o, "io_bytes", number(r->io_bytes));
+	json_object_set_new(o, "ops", om_json_number(r->ops));
+	json_object_set_new(o, "values", om_json_number(r->values));
+	json_object_set_new(o, "buffers", om_json_number(r->nbuffer));
+	json_object_set_new(o, "weights_bytes", om_json_number(r->weights_bytes));
+	json_object_set_new(o, "io_bytes", om_json_number(r->io_bytes));
 	if (r->arena_io_bytes)
-		json_object_set_new(o, "arena_io_bytes", number(r->arena_io_bytes));
-	json_object_set_new(o, "total_bytes", number(r->total_bytes));
+		json_object_set_new(o, "arena_io_bytes", om_json_number(r->arena_io_bytes));
+	json_object_set_new(o, "total_bytes", om_json_number(r->total_bytes));
 	if (r->io_alias_bytes)
-		json_object_set_new(o, "io_alias_bytes", number(r->io_alias_bytes));
-	json_object_set_new(o, "scratch_bytes", number(r->scratch_bytes));
-	json_object_set_new(o, "naive_bytes", number(r->naive_bytes));
+		json_object_set_new(o, "io_alias_bytes", om_json_number(r->io_alias_bytes));
+	json_object_set_new(o, "scratch_bytes", om_json_number(r->scratch_bytes));
+	json_object_set_new(o, "naive_bytes", om_json_number(r->naive_bytes));
 	for (uint32_t k = 0; k < r->nother; k++)
-		json_object_set_new(o, r->other[k].key, number(r->other[k].bytes));
-	json_object_set_new(o, "original_order_bytes", number(r->original_order_bytes));
-	json_object_set_new(o, "arena_bytes", number(r->arena_bytes));
-	json_object_set_new(o, "lower_bound_bytes", number(r->lower_bound_bytes));
+		json_object_set_new(o, r->other[k].key, om_json_number(r->other[k].bytes));
+	json_object_set_new(o, "original_order_bytes", om_json_number(r->original_order_bytes));
+	json_object_set_new(o, "arena_bytes", om_json_number(r->arena_bytes));
+	json_object_set_new(o, "lower_bound_bytes", om_json_number(r->lower_bound_bytes));
 	if (r->order_bound_bytes)
-		json_object_set_new(o, "order_bound_bytes", number(r->order_bound_bytes));
+		json_object_set_new(o, "order_bound_bytes", om_json_number(r->order_bound_bytes));
 	if (r->bounded)
-		json_object_set_new(o, "values_at_bounds", number(r->bounded));
+		json_object_set_new(o, "values_at_bounds", om_json_number(r->bounded));
 	json_object_set_new(o, "status", json_string(r->status_text));
 	json_object_set_new(o, "gap", json_real(r->gap));
 	if (r->is_limited)
@@ -324,7 +318,7 @@ set_op_rules(json_t *o, const om_prog *p, om_arena *mem)
 	uint32_t nop;
 
 	for (size_t k = 0; (text = om_prog_op_rule_text(p, k, &nop)); k++)
-		json_array_append_new(all, json_pack("{s:o,s:o}", "rule", om_json_text(mem, text), "ops", number(nop)));
+		json_array_append_new(all, json_pack("{s:o,s:o}", "rule", om_json_text(mem, text), "ops", om_json_number(nop)));
 	if (json_array_size(all))
 		json_object_set_new(o, "op_rules", all);
 	else
@@ -373,7 +367,7 @@ om_report_object(const om_report *r, om_arena *mem)
 	json_object_set_new(o, "traffic", traffic(r, mem));
 	json_object_set_new(o, "peak", peak(r, mem));
 	if (r->rematerialized)
-		json_object_set_new(o, "rematerialized", json_pack("{s:o,s:f,s:f}", "ops", number(r->rematerialized),
+		json_object_set_new(o, "rematerialized", json_pack("{s:o,s:f,s:f}", "ops", om_json_number(r->rematerialized),
 			"flops", r->rematerialized_flops,
 			"all_flops", r->rematerialized_flops + r->flops));
 	if (r->nphase)
@@ -390,8 +384,8 @@ om_report_object(const om_report *r, om_arena *mem)
 		json_object_set_new(o, "plan", json_pack("{s:o,s:b,s:o}", "origin", om_json_text(mem, r->origin), "valid", !r->fault,
 			"fault", r->fault ? om_json_text(mem, r->fault) : json_null()));
 	if (r->ours)
-		json_object_set_new(o, "ours", json_pack("{s:o,s:o,s:o,s:s}", "arena_bytes", number(r->ours->arena_bytes),
-			"lower_bound_bytes", number(r->ours->lower_bound_bytes), "total_bytes", number(r->ours->total_bytes),
+		json_object_set_new(o, "ours", json_pack("{s:o,s:o,s:o,s:s}", "arena_bytes", om_json_number(r->ours->arena_bytes),
+			"lower_bound_bytes", om_json_number(r->ours->lower_bound_bytes), "total_bytes", om_json_number(r->ours->total_bytes),
 			"status", r->ours->status));
 	json_object_set_new(o, "plan_ms", json_real(round(r->plan_ms * 1000) / 1000));
 	return o;

@@ -6,7 +6,14 @@
 
 #include "report/report.h"
 
-/* A JSON string from any bytes. */
+/* The JSON of a number of bytes, steps, ... */
+static inline json_t *
+om_json_number(uint64_t n)
+{
+	return json_integer((json_int_t)n);
+}
+
+/* A JSON string from any bytes; null for NULL. */
 json_t *om_json_text(om_arena *mem, const char *s);
 
 /* Write a document and a newline, with the flags of json_dumpf(), and release the document; NULL is one for which there was no

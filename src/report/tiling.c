@@ -93,29 +93,17 @@ om_tiling_text(const om_tiling *t, uint64_t arena, om_arena *mem, FILE *to)
 /* ---- JSON. ---- */
 
 static json_t *
-text(om_arena *mem, const char *s)
-{
-	return s ? om_json_text(mem, s) : json_null();
-}
-
-static json_t *
-number(uint64_t n)
-{
-	return json_integer((json_int_t)n);
-}
-
-static json_t *
 region_json(const om_tiled_region *r, om_arena *mem)
 {
 	json_t *j = json_object();
 
-	json_object_set_new(j, "first", text(mem, r->first));
-	json_object_set_new(j, "last", text(mem, r->last));
-	json_object_set_new(j, "ops", number(r->ops));
-	json_object_set_new(j, "bands", number(r->bands));
+	json_object_set_new(j, "first", om_json_text(mem, r->first));
+	json_object_set_new(j, "last", om_json_text(mem, r->last));
+	json_object_set_new(j, "ops", om_json_number(r->ops));
+	json_object_set_new(j, "bands", om_json_number(r->bands));
 	json_object_set_new(j, "axis", json_string(r->axis));
 	json_object_set_new(j, "join", json_string(r->join));
-	json_object_set_new(j, "ops_after", number(r->steps));
+	json_object_set_new(j, "ops_after", om_json_number(r->steps));
 	return j;
 }
 
@@ -124,8 +112,8 @@ copy_json(const om_tiled_copy *c, om_arena *mem)
 {
 	json_t *j = json_object();
 
-	json_object_set_new(j, "value", text(mem, c->value));
-	json_object_set_new(j, "ops", number(c->ops));
+	json_object_set_new(j, "value", om_json_text(mem, c->value));
+	json_object_set_new(j, "ops", om_json_number(c->ops));
 	json_object_set_new(j, "flops", json_real(c->flops));
 	return j;
 }
@@ -135,10 +123,10 @@ peak_json(const om_tiled_peak *p)
 {
 	json_t *j = json_object();
 
-	json_object_set_new(j, "bytes", number(p->bytes));
-	json_object_set_new(j, "ops", number(p->ops));
-	json_object_set_new(j, "regions", number(p->regions));
-	json_object_set_new(j, "copies", number(p->copies));
+	json_object_set_new(j, "bytes", om_json_number(p->bytes));
+	json_object_set_new(j, "ops", om_json_number(p->ops));
+	json_object_set_new(j, "regions", om_json_number(p->regions));
+	json_object_set_new(j, "copies", om_json_number(p->copies));
 	return j;
 }
 
@@ -147,9 +135,9 @@ step_json(const om_tiled_step *s, om_arena *mem)
 {
 	json_t *j = json_object();
 
-	json_object_set_new(j, "op", text(mem, s->op));
-	json_object_set_new(j, "bytes", number(s->bytes));
-	json_object_set_new(j, "why", text(mem, s->why));
+	json_object_set_new(j, "op", om_json_text(mem, s->op));
+	json_object_set_new(j, "bytes", om_json_number(s->bytes));
+	json_object_set_new(j, "why", om_json_text(mem, s->why));
 	return j;
 }
 
@@ -168,13 +156,13 @@ om_tiling_set(json_t *j, const om_tiling *t, om_arena *mem)
 		json_array_append_new(outside, step_json(&t->outside[k], mem));
 	json_object_set_new(j, "regions", all);
 	json_object_set_new(j, "copies", copies);
-	json_object_set_new(j, "highest_outside", text(mem, t->highest));
-	json_object_set_new(j, "highest_outside_bytes", number(t->highest_bytes));
-	json_object_set_new(j, "highest_outside_why", text(mem, t->why));
+	json_object_set_new(j, "highest_outside", om_json_text(mem, t->highest));
+	json_object_set_new(j, "highest_outside_bytes", om_json_number(t->highest_bytes));
+	json_object_set_new(j, "highest_outside_why", om_json_text(mem, t->why));
 	json_object_set_new(j, "outside", outside);
 	json_object_set_new(j, "peaks", rungs);
-	json_object_set_new(j, "missed_bytes", t->missed ? number(t->missed) : json_null());
+	json_object_set_new(j, "missed_bytes", t->missed ? om_json_number(t->missed) : json_null());
 	json_object_set_new(j, "stop", t->missed ? step_json(&t->stop, mem) : json_null());
-	json_object_set_new(j, "floor_bytes", number(t->floor));
-	json_object_set_new(j, "floor_op", text(mem, t->floor_op));
+	json_object_set_new(j, "floor_bytes", om_json_number(t->floor));
+	json_object_set_new(j, "floor_op", om_json_text(mem, t->floor_op));
 }

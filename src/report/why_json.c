@@ -5,12 +5,6 @@
 #include "report/json.h"
 #include "report/why.h"
 
-static json_t *
-number(uint64_t n)
-{
-	return json_integer((json_int_t)n);
-}
-
 static const char *
 role_text(om_role role)
 {
@@ -37,14 +31,14 @@ op_json(const om_op *op, om_arena *mem)
 static json_t *
 live_json(const om_peak_value *x, om_arena *mem)
 {
-	json_t *o = json_pack("{s:o, s:o, s:s}", "name", om_json_text(mem, x->name), "bytes", number(x->bytes), "role",
+	json_t *o = json_pack("{s:o, s:o, s:s}", "name", om_json_text(mem, x->name), "bytes", om_json_number(x->bytes), "role",
 		role_text(x->role));
 
 	if (x->role == OM_ROLE_SCRATCH)
 		return o;
-	json_object_set_new(o, "from_step", number(x->first));
+	json_object_set_new(o, "from_step", om_json_number(x->first));
 	json_object_set_new(o, "computed_by", op_json(x->value ? x->value->def : NULL, mem));
-	json_object_set_new(o, "next_step", x->next == UINT32_MAX ? json_null() : number(x->next));
+	json_object_set_new(o, "next_step", x->next == UINT32_MAX ? json_null() : om_json_number(x->next));
 	json_object_set_new(o, "read_by", op_json(x->next == UINT32_MAX ? NULL : x->reader, mem));
 	return o;
 }
@@ -56,8 +50,8 @@ peak_json(const om_peak_step *p, om_arena *mem)
 
 	for (uint32_t k = 0; k < p->nlive; k++)
 		json_array_append_new(live, live_json(&p->live[k], mem));
-	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "step", number(p->step), "at", op_json(p->op, mem), "own_bytes",
-		number(p->own), "floor_bytes", p->floor ? number(p->floor) : json_null(), "live", live);
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "step", om_json_number(p->step), "at", op_json(p->op, mem), "own_bytes",
+		om_json_number(p->own), "floor_bytes", p->floor ? om_json_number(p->floor) : json_null(), "live", live);
 }
 
 static json_t *
@@ -67,8 +61,8 @@ rung_json(const om_rung *g, om_arena *mem)
 
 	for (uint32_t k = 0; k < g->n; k++)
 		json_array_append_new(peaks, peak_json(&g->at[k], mem));
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "bytes", number(g->bytes), "kept_bytes", number(g->bytes - g->own),
-		"next_bytes", number(g->next), "reach_bytes", number(g->reach), "steps", number(g->n + g->more), "peaks", peaks);
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "bytes", om_json_number(g->bytes), "kept_bytes", om_json_number(g->bytes - g->own),
+		"next_bytes", om_json_number(g->next), "reach_bytes", om_json_number(g->reach), "steps", om_json_number(g->n + g->more), "peaks", peaks);
 }
 
 static json_t *
@@ -90,7 +84,7 @@ any_order_json(const om_report *r, om_arena *mem)
 
 	for (uint32_t k = 0; k < r->nlive; k++)
 		json_array_append_new(all, json_pack("{s:o, s:o}", "name", om_json_text(mem, r->live[k].name), "bytes",
-			number(r->live[k].bytes)));
+			om_json_number(r->live[k].bytes)));
 	return all;
 }
 
@@ -100,19 +94,19 @@ set_sizes(json_t *o, const om_report *r, om_arena *mem)
 	const om_plan *plan = r->prog->plan;
 	uint32_t more = 0;
 
-	json_object_set_new(o, "floor_bytes", plan->floor ? number(plan->floor) : json_null());
+	json_object_set_new(o, "floor_bytes", plan->floor ? om_json_number(plan->floor) : json_null());
 	json_object_set_new(o, "floor_op", op_json(plan->floor ? plan->floor_op : NULL, mem));
-	json_object_set_new(o, "bound_bytes", number(om_why_bound(r)));
+	json_object_set_new(o, "bound_bytes", om_json_number(om_why_bound(r)));
 	json_object_set_new(o, "bound_of", json_string(r->order_bound_bytes ? "order" : "buffers"));
-	json_object_set_new(o, "arena_bytes", number(r->arena_bytes));
-	json_object_set_new(o, "steps", number(r->steps));
+	json_object_set_new(o, "arena_bytes", om_json_number(r->arena_bytes));
+	json_object_set_new(o, "steps", om_json_number(r->steps));
 	if (r->parallel_safe) {
 		json_object_set_new(o, "ladder", json_null());
 		json_object_set_new(o, "live", any_order_json(r, mem));
 		return;
 	}
 	json_object_set_new(o, "ladder", ladder_json(r, mem, &more));
-	json_object_set_new(o, "more_rungs", number(more));
+	json_object_set_new(o, "more_rungs", om_json_number(more));
 }
 
 /* ---- One value. ---- */
@@ -137,8 +131,8 @@ box_json(const om_box *x, om_arena *mem)
 
 	if (!x)
 		return json_null();
-	return json_pack("{s:o, s:o, s:o, s:[i, i], s:s, s:o}", "name", om_json_text(mem, x->name), "offset", number(x->offset),
-		"bytes", number(x->bytes), "steps", (int)x->first, (int)x->last, "kind", kinds[x->kind], "source",
+	return json_pack("{s:o, s:o, s:o, s:[i, i], s:s, s:o}", "name", om_json_text(mem, x->name), "offset", om_json_number(x->offset),
+		"bytes", om_json_number(x->bytes), "steps", (int)x->first, (int)x->last, "kind", kinds[x->kind], "source",
 		x->source ? om_json_text(mem, x->source->name) : json_null());
 }
 
@@ -150,7 +144,7 @@ readers_json(const om_report *r, const om_value *v, om_arena *mem)
 
 	for (const om_use *u = v->first_use; u; u = u->next)
 		if (om_report_use_step(r, u, &at))
-			json_array_append_new(all, json_pack("{s:o, s:o}", "step", number(at), "by", op_json(u->op, mem)));
+			json_array_append_new(all, json_pack("{s:o, s:o}", "step", om_json_number(at), "by", op_json(u->op, mem)));
 	return all;
 }
 
@@ -192,7 +186,7 @@ rungs_json(const om_report *r, const om_value *v, om_arena *mem)
 	const om_ladder l = om_report_ladder(r, mem);
 	for (uint32_t k = 0; k < l.n; k++)
 		if (om_report_is_at_rung(r, v, &l.rung[k]))
-			json_array_append_new(all, number(k + 1));
+			json_array_append_new(all, om_json_number(k + 1));
 	return all;
 }
 
@@ -207,7 +201,7 @@ set_place(json_t *o, const om_report *r, const om_report_tensor *t, om_arena *me
 	if (t->at->where != OM_IN_ARENA)
 		return;
 	json_object_set_new(o, "arena", om_json_text(mem, plan->arena[t->at->arena].name));
-	json_object_set_new(o, "offset", number(t->at->offset));
+	json_object_set_new(o, "offset", om_json_number(t->at->offset));
 	json_object_set_new(o, "live_steps", json_pack("[i, i]", (int)t->live.first, (int)t->live.last));
 	json_object_set_new(o, "storage", members_json(r, t->value, mem));
 	json_object_set_new(o, "above", box_json(t->over, mem));
@@ -229,7 +223,7 @@ set_value(json_t *o, const om_report *r, const om_value *v, om_arena *mem)
 	json_object_set_new(o, "scope", om_json_text(mem, v->block->path));
 	json_object_set_new(o, "type", v->type.kind == OM_TENSOR ? json_string(om_dtype_text(v->type.elem)) : json_null());
 	json_object_set_new(o, "shape", shape);
-	json_object_set_new(o, "bytes", number(om_value_bytes(v)));
+	json_object_set_new(o, "bytes", om_json_number(om_value_bytes(v)));
 	json_object_set_new(o, "computed_by", op_json(v->def, mem));
 	json_object_set_new(o, "read_by", readers_json(r, v, mem));
 	set_place(o, r, &t, mem);
