@@ -37,14 +37,6 @@ input_buffer(const om_prog *p, uint32_t input, struct buffer *b)
 	return false;
 }
 
-om_shape
-om_cli_input_shape(const om_prog *p, uint32_t input)
-{
-	struct buffer b;
-
-	return input_buffer(p, input, &b) ? b.used : p->first->param[input]->shape;
-}
-
 void
 om_cli_spread_caches(const om_cli *c, om_tensor *in, int spare)
 {

@@ -4,9 +4,6 @@
 
 #include "cli/cli.h"
 
-/* The shape of an input without spare rows. */
-om_shape om_cli_input_shape(const om_prog *p, uint32_t input);
-
 /* Put the rows of caches in `in`, by input, into buffers, whose spare rows consist of bytes `spare`. */
 void om_cli_spread_caches(const om_cli *c, om_tensor *in, int spare);
 

@@ -341,7 +341,7 @@ om_data_fill(om_cli *c, om_tensor *in, void **owned)
 		OM_TRY(read_fill(c, k, &f, &requested));
 		if (in[k].type != OM_UNDEFINED || !(requested || (all && !graph->param[k]->data)))
 			continue;
-		const om_shape shape = om_cli_input_shape(c->prog, k);
+		const om_shape shape = om_input_shape(c->prog, k);
 		const om_status st = fill_input(c, graph->param[k], &shape, &f, &in[k]);
 		owned[k] = in[k].data;
 		OM_TRY(st);

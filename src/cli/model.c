@@ -10,6 +10,7 @@
 #include "cli/caches.h"
 #include "cli/cli.h"
 #include "ir/enum_text.h"
+#include "ir/type.h"
 #include "onnxmem/plan.h"
 
 enum { MAX_ALIGN = 1 << 20 };
@@ -286,7 +287,7 @@ bind_plan(om_cli *c, om_binding *b)
 		if (v->is_const && v->data)
 			st = om_binding_value(c->session, b, v->name, v->data);
 		else if (v->type.kind == OM_TENSOR) {
-			const om_shape shape = om_cli_input_shape(planned, k);
+			const om_shape shape = om_input_shape(planned, k);
 			st = om_binding_shape(c->session, b, v->name, &shape);
 		}
 	}

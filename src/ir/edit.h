@@ -27,9 +27,6 @@ void om_op_drop_attr(om_op *op, const char *name);
  * without a change, if either is aliased already, or if their known types or shapes differ. */
 bool om_prog_alias_io(om_prog *p, uint32_t result, uint32_t param);
 
-/* The shape of a parameter of the graph in the model: without the spare rows of a cache. */
-om_shape om_input_shape(const om_prog *p, uint32_t param);
-
 /* As om_prog_alias_io(), whatever their shapes are. */
 bool om_prog_pair_io(om_prog *p, uint32_t result, uint32_t param);
 

@@ -103,14 +103,3 @@ om_prog_states_by_name(om_session *s, om_prog *p, const char *text)
 	}
 	return OM_OK;
 }
-
-om_shape
-om_input_shape(const om_prog *p, uint32_t param)
-{
-	om_shape s = p->first->param[param]->shape;
-
-	for (uint32_t k = 0; k < p->nio_alias; k++)
-		if (p->io_alias[k].param == param && p->io_alias[k].rows_after)
-			s.dim[p->io_alias[k].axis] = p->io_alias[k].rows_before;
-	return s;
-}

@@ -1,4 +1,4 @@
-/* Types of values, and matching of objects against them. */
+/* Types of values, matching of objects against them, and shapes of inputs. */
 #include <config.h>
 
 #include "ir/type.h"
@@ -65,4 +65,15 @@ om_container_fits(const om_tensor *t, const om_type *type)
 		if (!type->of || !om_container_fits(&o->item[k], type->of))
 			return false;
 	return true;
+}
+
+om_shape
+om_input_shape(const om_prog *p, uint32_t param)
+{
+	om_shape s = p->first->param[param]->shape;
+
+	for (uint32_t k = 0; k < p->nio_alias; k++)
+		if (p->io_alias[k].param == param && p->io_alias[k].rows_after)
+			s.dim[p->io_alias[k].axis] = p->io_alias[k].rows_before;
+	return s;
 }

@@ -1,4 +1,4 @@
-/* Types of values. */
+/* Types of values, and shapes of inputs. */
 #ifndef OM_TYPE_H
 #define OM_TYPE_H
 
@@ -11,5 +11,8 @@ const char *om_kind_text(om_kind kind);   /* "sequence" */
 
 /* Is `t` an object of this type, at every depth? */
 bool om_container_fits(const om_tensor *t, const om_type *type);
+
+/* The shape of a parameter of the graph in the model: without the spare rows of a cache. */
+om_shape om_input_shape(const om_prog *p, uint32_t param);
 
 #endif

@@ -11,7 +11,7 @@
 #include "base/sha256.h"
 #include "base/shape.h"
 #include "ir/enum_text.h"
-#include "ir/edit.h"
+#include "ir/type.h"
 #include "onnx/annotate.h"
 #include "onnx/lowered.h"
 #include "onnx/model.h"

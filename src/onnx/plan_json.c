@@ -14,7 +14,7 @@
 #include "ir/enum_text.h"
 #include "ir/query.h"
 #include "onnx/json_hold.h"
-#include "ir/edit.h"
+#include "ir/type.h"
 #include "onnx/annotate.h"
 #include "onnx/lowered.h"
 #include "onnx/model.h"
