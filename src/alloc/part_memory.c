@@ -135,8 +135,7 @@ last_reader(const struct collect *c, const om_value *v, const int64_t *position)
 	int64_t last = -1;
 
 	for (const om_use *u = v->first_use; u; u = u->next) {
-		const om_block *in = u->op ? u->op->block : u->block;
-		const om_op *op = in == c->p->first ? u->op : om_block_enclosing_op(c->p->first, in);
+		const om_op *op = om_use_op_in(c->p->first, u);
 		if (op && !op->is_folded && position[op->id] > last)
 			last = position[op->id];
 	}

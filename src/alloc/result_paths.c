@@ -26,15 +26,6 @@ struct search {
 
 /* ---- Readers. ---- */
 
-/* The op of the graph that reads the value here; NULL: it is a result of the graph. */
-static om_op *
-reader_of(const struct search *s, const om_use *u)
-{
-	const om_block *graph = s->p->first, *b = u->op ? u->op->block : u->block;
-
-	return b == graph ? u->op : om_block_enclosing_op(graph, b);
-}
-
 static void
 add_reader(struct search *s, om_result_path *path, size_t *cap, om_op *op)
 {
@@ -52,7 +43,7 @@ static bool
 list_readers(struct search *s, om_result_path *path, const om_value *v, size_t *cap)
 {
 	for (const om_use *u = v->first_use; u; u = u->next) {
-		om_op *op = reader_of(s, u);
+		om_op *op = om_use_op_in(s->p->first, u);
 		if (!op)
 			return false;
 		if (!op->is_folded && op != path->op)

@@ -9,6 +9,7 @@
 #include <config.h>
 
 #include "exec/device.h"
+#include "ir/query.h"
 #include "opdef/op_context.h"
 
 enum { AGENTS = OM_MOST_STREAMS + 1 };
@@ -88,13 +89,10 @@ use(struct order *w, uint32_t space, struct use_of a)
 static void
 use_value(struct order *w, const om_op *op, const om_value *v, bool writes)
 {
-	const om_plan *plan = w->e->plan;
-	uint64_t bytes = v ? om_value_bytes(v) : 0, at;
+	const uint64_t bytes = om_value_used_bytes(w->e->plan, v);
+	uint64_t at;
 
-	/* A value whose size data decide may take all of its place. */
-	if (v && plan && !bytes && plan->place[v->id].where == OM_IN_ARENA)
-		bytes = plan->place[v->id].bytes;
-	if (!bytes || (v->is_const && !v->is_overridable))
+	if (!bytes)
 		return;
 	const uint32_t space = space_of(w, v, &at);
 	use(w, space, (struct use_of){at, at + bytes, op->id, writes});

@@ -74,15 +74,6 @@ read_op(struct extract *x, const om_op *op)
 
 /* ---- What goes out. ---- */
 
-/* The op of the graph that runs when `u` is read; NULL: a result of the graph. */
-static const om_op *
-reader(const struct extract *x, const om_use *u)
-{
-	const om_block *in = u->op ? u->op->block : u->block;
-
-	return in == x->b ? u->op : om_block_enclosing_op(x->b, in);
-}
-
 /* Do other ops read `v`, without it being a result? */
 static bool
 goes_on(const struct extract *x, const om_value *v)
@@ -90,7 +81,7 @@ goes_on(const struct extract *x, const om_value *v)
 	bool is_read = false;
 
 	for (const om_use *u = v->first_use; u; u = u->next) {
-		const om_op *op = reader(x, u);
+		const om_op *op = om_use_op_in(x->b, u);
 		if (!op)
 			return false;
 		is_read |= !op->is_folded && !x->is_inside[op->id];

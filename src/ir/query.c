@@ -193,6 +193,23 @@ om_block_enclosing_op(const om_block *b, const om_block *inner)
 	return NULL;
 }
 
+om_op *
+om_use_op_in(const om_block *b, const om_use *u)
+{
+	const om_block *in = u->op ? u->op->block : u->block;
+
+	return in == b ? u->op : om_block_enclosing_op(b, in);
+}
+
+uint64_t
+om_value_used_bytes(const om_plan *plan, const om_value *v)
+{
+	if (!v || (v->is_const && !v->is_overridable))
+		return 0;
+	const uint64_t bytes = om_value_bytes(v);
+	return !bytes && plan && plan->place[v->id].where == OM_IN_ARENA ? plan->place[v->id].bytes : bytes;
+}
+
 bool
 om_block_is_reached(const om_prog *p, const om_block *b)
 {

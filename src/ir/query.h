@@ -19,6 +19,14 @@ bool om_block_inside(const om_block *inner, const om_block *outer);
  * outside of it. */
 om_op *om_block_enclosing_op(const om_block *b, const om_block *inner);
 
+/* The op of block `b` that runs when the value is read here: the reader, or the op whose body contains it; NULL: the value is a
+ * result of `b`, or read outside of it. */
+om_op *om_use_op_in(const om_block *b, const om_use *u);
+
+/* Bytes that an op may use of `v` by this plan, which may be NULL: if data decide its size, those of its whole place.  0: no
+ * memory that is planned, or `v` is NULL or a constant. */
+uint64_t om_value_used_bytes(const om_plan *plan, const om_value *v);
+
 /* Does the block take part in runs: is it the graph, or the body of an op that was not removed? */
 bool om_block_is_reached(const om_prog *p, const om_block *b);
 

@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "base/arena_internal.h"
+#include "ir/query.h"
 #include "ir/steps.h"
 #include "opdef/op_context.h"
 #include "verify/verify_streams.h"
@@ -95,12 +96,10 @@ use(struct check *c, uint32_t space, struct access a)
 static om_status
 use_value(struct check *c, const om_op *op, const om_value *v, bool writes)
 {
-	uint64_t bytes = v ? om_value_bytes(v) : 0, offset;
+	const uint64_t bytes = om_value_used_bytes(c->plan, v);
+	uint64_t offset;
 
-	/* A value whose size data decide may take all of its place. */
-	if (v && c->plan && !bytes && c->plan->place[v->id].where == OM_IN_ARENA)
-		bytes = c->plan->place[v->id].bytes;
-	if (!v || bytes == 0 || (v->is_const && !v->is_overridable))
+	if (bytes == 0)
 		return OM_OK;
 	const uint32_t space = find_space(c, v, &offset);
 	return use(c, space, (struct access){offset, offset + bytes, c->position, c->streams->op[op->id].stream, writes, op});
