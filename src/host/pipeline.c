@@ -60,7 +60,8 @@ run_for(const struct search *w, const int64_t *n, const char *passes, const char
 {
 	om_binding *b = om_binding_new();
 	om_prog *p = NULL;
-	om_status st = b ? om_bind_sizes(w->session, &(om_ranged){w->open, w->prog, w->range, w->nrange}, n, b) : OM_MEMORY;
+	om_status st = b ? om_bind_sizes(w->session, &(om_ranged){w->open, w->prog, w->range, w->nrange}, n, b)
+	    : om_fail(w->session, OM_MEMORY, "no memory to bind symbols");
 
 	if (st == OM_OK)
 		st = om_prog_bind(w->session, w->open, b, &p);

@@ -95,7 +95,7 @@ fetch(om_session *s, struct fetching *f)
 	configure(f, &hook);
 	om_status st = find(f, &path);
 	if (st == OM_OK && !(f->path = strdup(path)))
-		st = OM_MEMORY;
+		st = om_fail(s, OM_MEMORY, "no memory for the path of %s", f->name);
 	om_arena_free(mem);
 	return st;
 }

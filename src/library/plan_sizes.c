@@ -71,7 +71,7 @@ static om_status
 bind_sizes(struct check *w, const om_plan *plan, const int64_t *n, om_binding *b)
 {
 	if (!b)
-		return OM_MEMORY;
+		return om_fail(w->session, OM_MEMORY, "no memory to bind symbols");
 	for (uint32_t k = 0; k < plan->nrange; k++)
 		OM_TRY(om_binding_dim(w->session, b, plan->range[k].symbol, n[k]));
 	return OM_OK;
