@@ -42,7 +42,8 @@ growing_axis(const om_value *past, const om_value *present)
 {
 	int axis = -1;
 
-	if (om_dtype_bits(past->type.elem) % 8 || past->type.elem == OM_STRING || !om_shape_is_known(&past->shape) || !om_shape_is_known(&present->shape) || past->shape.rank != present->shape.rank
+	if (om_dtype_bits(past->type.elem) % 8 || past->type.elem == OM_STRING || !om_shape_is_known(&past->shape)
+	    || !om_shape_is_known(&present->shape) || past->shape.rank != present->shape.rank
 	    || past->type.elem != present->type.elem || past->is_const || present->is_const || past->is_overridable)
 		return -1;
 	for (int d = 0; d < past->shape.rank; d++) {
