@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Large networks for bench/tile.py, with random weights: made here, since nobody ships them with such inputs.
+"""Large networks for bench/tile.py, with random weights: made here, since none are published with such inputs.
 
     python bench/tile_large.py FOLDER [NAME...]
 

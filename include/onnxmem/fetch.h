@@ -29,7 +29,7 @@ typedef struct om_fetch_transfer {
 	void (*progress)(void *progress_arg, uint64_t now, uint64_t all); /* to be called meanwhile; `all` 0: not known */
 	void *progress_arg;      /* for it */
 	om_fetch_end end;        /* out */
-	double retry_after;      /* out: seconds that the server wants to wait; 0: it does not say */
+	double retry_after;      /* out: seconds that the server asks to wait; 0: it does not say */
 	char reason[400];        /* out: unless OM_FETCH_DONE, a clause for messages */
 } om_fetch_transfer;
 

@@ -24,7 +24,7 @@
  * om_alias_sets_merge_at() and om_alias_sets_merge_inplace() decide which sets may be merged, and only
  * they record the backing.
  *
- * Every test of a pair of an output and an input gives an om_overwrite.  If the caller wants them, they are kept, and
+ * Every test of a pair of an output and an input gives an om_overwrite.  If the caller requests them, they are kept, and
  * om_assignment_overwrite() looks them up: what is reported is what was decided.
  */
 #include <config.h>

@@ -7,7 +7,7 @@
 
 #include "onnxmem/ir.h"
 
-/* Immutable, and alive as long as every program with it. */
+/* Immutable, and valid as long as every program with it. */
 struct om_operators {
 	/* The definition of an operator in an opset; NULL if there is none. */
 	const om_opdef *(*find)(const char *domain, const char *name, int version);

@@ -174,7 +174,7 @@ init_search(struct graph_search *s, const om_units *u, const uint32_t *unit, uin
 		s->bytes[k] = b->bytes;
 		s->align[k] = b->align > align ? b->align : align;
 		s->align[k] += s->align[k] == 0;
-		if (b->fixed >= 0 || b->bytes == 0) {  /* an empty one is in nobody's way, and ends where it starts */
+		if (b->fixed >= 0 || b->bytes == 0) {  /* an empty one overlaps no other, and ends where it starts */
 			s->fixed |= UINT64_C(1) << k;
 			s->offset[k] = b->fixed > 0 ? (uint64_t)b->fixed : 0;
 		}

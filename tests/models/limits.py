@@ -30,10 +30,10 @@ GAPS = {"gen_darts_cifar": "parts lie where they go, which leaves holes that the
 GATES = "the inputs of all steps of a recurrent layer are multiplied at once"
 FEW_PIXELS = "scratch of a convolution of few pixels"
 SCRATCH = "tiny values, beside which the scratch of a kernel is large"
-HEADS = "keys, queries and values are alive along with the scratch of attention"
+HEADS = "keys, queries and values are live along with the scratch of attention"
 ORDER = "chains of casts and comparisons are not fused"
 LAYOUT = "a value is transposed for an operator that reads channels first"
-PYRAMID = "images of a pyramid are alive until they are concatenated"
+PYRAMID = "images of a pyramid are live until they are concatenated"
 IMAGE = "the input and the output of the first convolutions, and their scratch"
 LOWERED_ABOVE = {
     "burn_mnist": (1.6, FEW_PIXELS), "deeploy_autoencoder1d": (1.4, LAYOUT), "deeploy_cct2": (1.2, FEW_PIXELS),
@@ -130,7 +130,7 @@ def test():
 
 HEAD = """# How low the plans get
 
-Made by `tests/models/limits.py --table` over the graphs of the shared data. *file* is what is alive at once in the order of the file, nothing in place, no views, with
+Made by `tests/models/limits.py --table` over the graphs of the shared data. *file* is what is live at once in the order of the file, nothing in place, no views, with
 the values in bodies; the other columns are ratios to it. *views*: the arena in the order of the file, with everything that is computed in place, viewed, or computed
 where it goes; *order*: the arena as it is planned by default, in the better order. A star marks arenas above their lower bound. *proven*: no other order takes less, under the
 same rules. *study* is what a study of the same graphs found for the same rules, relative to its own count; figures below it are bold. *lowered*: the arena for the bundled
@@ -147,7 +147,7 @@ Where arenas for the executor are more than a tenth above the study's figures:
 
 WHY = """
 Where a figure is below the study's, it is by one of two rules. A value over which a result of the graph is computed, or that is joined into one, lies in the result's
-memory, to any depth of parts and operands. And bytes of a buffer that nobody reads any more are free for others, while its other bytes are still needed. The tests
+memory, to any depth of parts and operands. And bytes of a buffer that no op reads any more are free for others, while its other bytes are still needed. The tests
 run plans with both, poisoned and without any reuse, and compare the numbers bit by bit.
 
 Not to be compared:

@@ -283,7 +283,7 @@ a_guard_releases_what_was_made_under_it(void)
 	CU_ASSERT_EQUAL(g.released, 3);
 	om_arena_free(g.before);
 	CU_ASSERT_EQUAL(g.released, 3);
-	/* Without a guard there is nobody to go back to. */
+	/* Without a guard there is no place to return to. */
 	om_arena *a = om_arena_new();
 	CU_ASSERT_PTR_NULL(om_allocn(a, SIZE_MAX / 4, 8));
 	om_arena_free(a);

@@ -187,7 +187,7 @@ wrong_uses_are_found(void)
 	expect_broken(&b, "omits input 1, but is recorded as a use of a");
 	add->in[1] = was;
 	om_use stray = {.value = x, .op = add, .index = 0, .prev = x->last_use};
-	x->last_use->next = &stray;  /* nobody's */
+	x->last_use->next = &stray;  /* of no op */
 	x->last_use = &stray;
 	x->nuse++;
 	expect_broken(&b, "x: ");
@@ -341,7 +341,7 @@ negated(om_rewriter *w, const om_match *m)
 static om_value *
 copied(om_rewriter *w, const om_match *m)
 {
-	om_rewrite_op(w, m->value[0]->def, "Neg", 1, &m->value[1]);  /* for nobody */
+	om_rewrite_op(w, m->value[0]->def, "Neg", 1, &m->value[1]);  /* no op reads it */
 	return om_rewrite_op(w, m->value[0]->def, NULL, 1, &m->value[1]);
 }
 

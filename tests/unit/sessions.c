@@ -168,7 +168,7 @@ options_have_sizes(void)
 	two_free(&t);
 }
 
-/* Without a session there is a status, and nobody is told. */
+/* Without a session there is a status, and no message. */
 static void
 no_session_is_a_session(void)
 {

@@ -484,7 +484,7 @@ views(void)
 	output(&t, y);
 	put(&t, a, 0);
 	put(&t, h, 64);
-	put(&t, c, 0);   /* over the half of a that nobody needs */
+	put(&t, c, 0);   /* over the half of a that is not read any more */
 	om_alias *view = share(&t, OM_ALIAS_VIEW, h, a, 64);
 	expect_good(&t);
 	put(&t, c, 64);
