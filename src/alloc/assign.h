@@ -127,6 +127,10 @@ om_status om_assignment_full_size(om_session *s, const om_prog *p, const om_assi
 om_status om_assignment_is_smaller(om_session *s, const om_prog *p, const om_assignment *a, om_arena_size *x,
 	const om_assignment *b, om_arena_size *y, bool *yes);
 
+/* The same after less work: a few times that of the estimates. */
+om_status om_assignment_seems_smaller(om_session *s, const om_prog *p, const om_assignment *a, om_arena_size *x,
+	const om_assignment *b, om_arena_size *y, bool *yes);
+
 /* Run the standard pipeline on a schedule: lifetimes and views; then declared input/output aliases and
  * in-place decisions; then om_assign_loops_fit(), after which buffers are packed, so that `packed` gives the
  * arena that a plan would have.  The results are allocated from `mem`. */

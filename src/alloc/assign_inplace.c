@@ -428,7 +428,7 @@ om_assign_inplace(om_session *s, const om_prog *p, const om_assignment *in, om_s
 	OM_TRY(om_assignment_size(s, p, without, &apart));
 	is_smaller = apart.bytes <= joined.bound;
 	if (!is_smaller)
-		OM_TRY(om_assignment_is_smaller(s, p, without, &apart, with, &joined, &is_smaller));
+		OM_TRY(om_assignment_seems_smaller(s, p, without, &apart, with, &joined, &is_smaller));
 	if (is_smaller)
 		*out = without;
 	return OM_OK;

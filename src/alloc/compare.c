@@ -13,7 +13,7 @@
 #include "pack/search_limits.h"
 
 /* Sufficient to reach the bound on most networks. */
-enum { QUICK_NODES = 2000, WORK_PER_NODE = 50 };
+enum { QUICK_NODES = 2000, SHORT_NODES = 20000, WORK_PER_NODE = 50 };
 
 /* What the packer finds for the buffers.  A search that was stopped finds less than it would otherwise. */
 static om_status
@@ -59,12 +59,11 @@ limits_for(const om_assignment *a, uint64_t nodes)
 
 /* The same for a full search, whose heuristic work has the limits of its phases by default. */
 static om_search_limits
-full_search(const om_assignment *a, uint64_t target)
+full_search(const om_assignment *a)
 {
 	om_search_limits limits = limits_for(a, OM_PACK_NODES);
 
 	limits.work = a->request->search_nodes ? limits.work : 0;
-	limits.target = target;
 	return limits;
 }
 
@@ -80,7 +79,7 @@ om_assignment_size(om_session *s, const om_prog *p, const om_assignment *a, om_a
 om_status
 om_assignment_full_size(om_session *s, const om_prog *p, const om_assignment *a, uint64_t *bytes)
 {
-	const om_search_limits limits = full_search(a, 0);
+	const om_search_limits limits = full_search(a);
 	om_arena_size size = {0, UINT64_MAX};
 	const om_status st = pack(s, p, a, &limits, &size);
 
@@ -94,17 +93,31 @@ is_decided(const om_arena_size *x, const om_arena_size *y)
 	return x->bytes < y->bound || y->bytes <= x->bound;
 }
 
-om_status
-om_assignment_is_smaller(om_session *s, const om_prog *p, const om_assignment *a, om_arena_size *x,
-	const om_assignment *b, om_arena_size *y, bool *yes)
+/* Pack `a` and `b` with these limits until they decide. */
+static om_status
+decide(om_session *s, const om_prog *p, const om_assignment *a, om_arena_size *x, const om_assignment *b, om_arena_size *y,
+	om_search_limits limits, bool *yes)
 {
-	om_search_limits limits = full_search(b, x->bound);
-
+	limits.target = x->bound;
 	if (!is_decided(x, y))
 		OM_TRY(pack(s, p, b, &limits, y));
-	limits = full_search(a, y->bytes - 1);
+	limits.target = y->bytes - 1;
 	if (!is_decided(x, y))
 		OM_TRY(pack(s, p, a, &limits, x));
 	*yes = x->bytes < y->bytes;
 	return OM_OK;
+}
+
+om_status
+om_assignment_is_smaller(om_session *s, const om_prog *p, const om_assignment *a, om_arena_size *x,
+	const om_assignment *b, om_arena_size *y, bool *yes)
+{
+	return decide(s, p, a, x, b, y, full_search(a), yes);
+}
+
+om_status
+om_assignment_seems_smaller(om_session *s, const om_prog *p, const om_assignment *a, om_arena_size *x,
+	const om_assignment *b, om_arena_size *y, bool *yes)
+{
+	return decide(s, p, a, x, b, y, limits_for(a, SHORT_NODES), yes);
 }

@@ -323,6 +323,10 @@ agrees(const bench *b, const om_assignment *one, const om_assignment *other)
 	CU_ASSERT_EQUAL_FATAL(om_assignment_size(b->s, b->p, one, &x), OM_OK);
 	CU_ASSERT_EQUAL_FATAL(om_assignment_size(b->s, b->p, other, &y), OM_OK);
 	CU_ASSERT(x.bound <= x.bytes && y.bound <= y.bytes);
+	om_arena_size less_x = x, less_y = y;
+	CU_ASSERT_EQUAL_FATAL(om_assignment_seems_smaller(b->s, b->p, one, &less_x, other, &less_y, &yes), OM_OK);
+	CU_ASSERT_EQUAL(yes, less_x.bytes < less_y.bytes);
+	CU_ASSERT(less_x.bytes >= height(b, one) && less_y.bytes >= height(b, other));
 	CU_ASSERT_EQUAL_FATAL(om_assignment_is_smaller(b->s, b->p, one, &x, other, &y, &yes), OM_OK);
 	return yes == (height(b, one) < height(b, other));
 }
