@@ -13,6 +13,7 @@ enum {
 	WIDEST = 4 * NV,          /* vectors of a tile with a few rows */
 	SHORT = 32,               /* floats of rows without half vectors */
 	AHEAD = 16,               /* rows of weights that are prefetched */
+	PIECE = 32,               /* of the depth: between them, weights of later tiles are prefetched */
 	SUMS = TILE_ROWS * NV,    /* vectors of sums in a tile */
 };
 
@@ -78,13 +79,24 @@ store_all(const struct om_tile *t, vec sum[][WIDEST], const int rows, const int 
 	}
 }
 
+/* Prefetch `n` floats into the second cache; returns where they end. */
+INLINE const float *
+fetch(const float *from, int64_t n)
+{
+	const float *const end = from + n;
+
+	for (; from < end; from += 64 / sizeof *from)
+		__builtin_prefetch(from, 0, 2);
+	return end;
+}
+
 /* `rows` and `vecs` are compile-time constants in every call, so that the sums are registers. */
 INLINE void
 tile(const struct om_tile *t, const struct place *p, const int rows, const int vecs)
 {
 	vec sum[TILE_ROWS][WIDEST];
 	const float *const *row = t->rows;
-	const int64_t panel = t->panel, step = t->step;
+	const int64_t panel = t->panel;
 	const float *ahead = p->ahead;
 
 	UNROLL
@@ -103,24 +115,25 @@ tile(const struct om_tile *t, const struct place *p, const int rows, const int v
 		UNROLL
 		for (int i = 0; i < rows; i++)
 			a[i] = row[i] + t->from;
-		for (int64_t k = 0; k < t->k; k++, b += OM_PANEL) {
-			vec bk[WIDEST];
-			UNROLL
-			for (int v = 0; v < vecs; v++)
-				bk[v] = vec_load(weights_at(b, panel, v));
-			/* Wide tiles wait for the memory anyway.  After the last row nothing is read. */
-			for (int v = 0; v < vecs && vecs <= NV; v += 16 / VL)
-				__builtin_prefetch(weights_at(b, panel, v) + AHEAD * OM_PANEL, 0, 3);
-			if (vecs <= NV) {
-				__builtin_prefetch(ahead, 0, 2);
-				ahead += step;
-			}
-			UNROLL
-			for (int i = 0; i < rows; i++) {
-				const float x = a[i][k];
+		for (int64_t k = 0, end; k < t->k;) {
+			end = LEAST(k + PIECE, t->k);
+			if (vecs <= NV)
+				ahead = fetch(ahead, (end - k) * t->step);
+			for (; k < end; k++, b += OM_PANEL) {
+				vec bk[WIDEST];
 				UNROLL
 				for (int v = 0; v < vecs; v++)
-					sum[i][v] += x * bk[v];
+					bk[v] = vec_load(weights_at(b, panel, v));
+				/* Wide tiles wait for the memory anyway.  After the last row nothing is read. */
+				for (int v = 0; v < vecs && vecs <= NV; v += 16 / VL)
+					__builtin_prefetch(weights_at(b, panel, v) + AHEAD * OM_PANEL, 0, 3);
+				UNROLL
+				for (int i = 0; i < rows; i++) {
+					const float x = a[i][k];
+					UNROLL
+					for (int v = 0; v < vecs; v++)
+						sum[i][v] += x * bk[v];
+				}
 			}
 		}
 	}
