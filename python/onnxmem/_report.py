@@ -93,8 +93,13 @@ class Report:
 
     @property
     def total_bytes(self) -> int:
-        """The memory of a run: arenas, weights, inputs and outputs."""
+        """The memory of a run: arenas, weights, inputs and outputs, without :attr:`total_without` and values outside of the plan."""
         return int(self._json["total_bytes"])
+
+    @property
+    def total_without(self) -> list[str]:
+        """Inputs and outputs whose size only a run decides, which are not in the total."""
+        return list(self._json["total_without"])
 
     @property
     def weights_bytes(self) -> int:

@@ -10,6 +10,7 @@
 #include "ir/steps.h"
 #include "onnxmem/opdef.h"
 #include "onnxmem/plan.h"
+#include "onnxmem/report.h"
 
 enum { SHOWN = 8 };
 
@@ -157,6 +158,22 @@ over_total(om_session *s, const om_prog *p, const om_plan *plan, uint32_t larges
 	return st;
 }
 
+/* A run may take more than a total that is within the limit. */
+static void
+warn_unsized(om_session *s, const om_prog *p, const om_plan *plan)
+{
+	om_arena *mem = om_arena_new();
+	uint32_t n;
+	const om_value **all = om_plan_unsized(p, plan, mem, &n);
+
+	if (n)
+		om_warn(s, "the total leaves out %s%s, whose size a run decides", all[0]->name,
+			n > 1 ? om_printf(mem, " and %" PRIu32 " more", n - 1) : "");
+	if (plan->nunplanned)
+		om_warn(s, "the total leaves out %" PRIu32 " value%s outside of the plan", plan->nunplanned, plan->nunplanned == 1 ? "" : "s");
+	om_arena_free(mem);
+}
+
 static om_status
 plan_limits_guarded(om_session *s, const om_prog *p, const om_plan *plan, uint64_t budget, uint64_t total)
 {
@@ -177,7 +194,11 @@ plan_limits_guarded(om_session *s, const om_prog *p, const om_plan *plan, uint64
 	}
 	if (budget && sum > budget)
 		return over(s, p, plan, largest, "all arenas together take", sum, budget);
-	return total && om_plan_memory_of(p, plan).total > total ? over_total(s, p, plan, largest, total) : OM_OK;
+	if (total && om_plan_memory_of(p, plan).total > total)
+		return over_total(s, p, plan, largest, total);
+	if (total)
+		warn_unsized(s, p, plan);
+	return OM_OK;
 }
 
 om_status

@@ -5,6 +5,7 @@
 #include "base/arena_internal.h"
 #include "base/sizes.h"
 #include "opdef/max_sizes.h"
+#include "onnxmem/report.h"
 
 static void
 mark_weight(bool *seen, const om_value *v)
@@ -105,4 +106,21 @@ om_plan_memory_of(const om_prog *p, const om_plan *plan)
 	m.total = om_size_sum(om_size_sum(m.arenas, m.io), m.weights);
 	om_arena_free(mem);
 	return m;
+}
+
+const om_value **
+om_plan_unsized(const om_prog *p, const om_plan *plan, om_arena *mem, uint32_t *n)
+{
+	const bool *is_io = list_io(p, mem);
+	const uint64_t *most = om_max_sizes_new(p, mem);
+	const om_value **all = OM_NEWN(mem, const om_value *, p->nvalue);
+
+	*n = 0;
+	for (uint32_t k = 0; k < p->nvalue; k++) {
+		const om_value *v = p->values[k];
+		const bool has_size = v->type.kind == OM_TENSOR && (om_shape_is_known(&v->shape) || most[k]);
+		if (is_io[k] && plan->place[k].where != OM_IN_ARENA && !has_size)
+			all[(*n)++] = v;
+	}
+	return all;
 }

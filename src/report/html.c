@@ -266,7 +266,7 @@ all_of(const om_report *r, om_arena *mem)
 
 	add_ops(r, r->prog->first, mem, ops, bands);
 	add_bands(r, mem, bands);
-	return json_pack("{s:o, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:o, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:i}",
 		"model", om_json_text(mem, r->model), "about", about(r, mem), "steps", (int)r->steps,
 		"align", (json_int_t)r->prog->plan->align, "arena_bytes", (json_int_t)r->arena_bytes,
 		"lower_bound_bytes", (json_int_t)r->lower_bound_bytes, "naive_bytes", (json_int_t)r->naive_bytes,
@@ -274,7 +274,8 @@ all_of(const om_report *r, om_arena *mem)
 		"io_bytes", (json_int_t)r->io_bytes, "gap", r->gap, "optimal", r->status == OM_PACK_OPTIMAL, "status", r->status_text, "scope", om_report_scope(r),
 		"arenas", arenas(r, mem), "peak", peak(r, mem), "ops", ops, "bands", bands, "boxes", boxes(r, mem), "lives", lives(r),
 		"strategies", strategies(r), "moving", moving(r->prog, mem), "unplanned", unplanned(r->prog, mem),
-		"phases", phases(r, mem), "tiling", tiling(r, mem));
+		"phases", phases(r, mem), "tiling", tiling(r, mem), "total_bytes", (json_int_t)r->total_bytes, "unsized",
+		(int)r->nunsized);
 }
 
 om_status

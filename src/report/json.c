@@ -271,8 +271,19 @@ set_states(json_t *o, const om_report *r, om_arena *mem)
 	json_object_set_new(o, "states", states(r, mem));
 }
 
+/* Names of what is not in the total, beside `unplanned`. */
+static json_t *
+unsized(const om_report *r, om_arena *mem)
+{
+	json_t *all = json_array();
+
+	for (uint32_t k = 0; k < r->nunsized; k++)
+		json_array_append_new(all, om_json_text(mem, r->unsized[k]->name));
+	return all;
+}
+
 static void
-set_sizes(json_t *o, const om_report *r)
+set_sizes(json_t *o, const om_report *r, om_arena *mem)
 {
 	json_object_set_new(o, "ops", om_json_number(r->ops));
 	json_object_set_new(o, "values", om_json_number(r->values));
@@ -282,6 +293,7 @@ set_sizes(json_t *o, const om_report *r)
 	if (r->arena_io_bytes)
 		json_object_set_new(o, "arena_io_bytes", om_json_number(r->arena_io_bytes));
 	json_object_set_new(o, "total_bytes", om_json_number(r->total_bytes));
+	json_object_set_new(o, "total_without", unsized(r, mem));
 	if (r->io_alias_bytes)
 		json_object_set_new(o, "io_alias_bytes", om_json_number(r->io_alias_bytes));
 	json_object_set_new(o, "scratch_bytes", om_json_number(r->scratch_bytes));
@@ -358,7 +370,7 @@ om_report_object(const om_report *r, om_arena *mem)
 	else
 		json_decref(fixed);
 	set_op_rules(o, r->prog, mem);
-	set_sizes(o, r);
+	set_sizes(o, r, mem);
 	set_states(o, r, mem);
 	json_object_set_new(o, "arenas", arenas(r->prog->plan, mem));
 	json_t *formulas = om_json_formulas(r, mem);

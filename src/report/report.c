@@ -7,6 +7,7 @@
 #include "alloc/byte_liveness.h"
 #include "ir/live_interval.h"
 #include "ir/steps.h"
+#include "onnxmem/report.h"
 #include "report/report.h"
 
 /* ---- Peak live bytes in file order, without sharing. ---- */
@@ -152,6 +153,7 @@ count_memory(om_report *r, const om_prog *p, om_arena *mem)
 	r->weights_bytes = m.weights;
 	r->io_bytes = m.io;
 	r->total_bytes = m.total;
+	r->unsized = om_plan_unsized(p, p->plan, mem, &r->nunsized);
 	r->bounded = om_plan_count_bounded(p, p->plan);
 	r->arena_io_bytes = io_in_arenas(p, mem);
 	for (uint32_t k = 0; k < p->plan->nalias; k++)

@@ -112,6 +112,8 @@ struct om_report {
 	uint64_t state_bytes, state_copied_bytes; /* of their inputs; of these, copied by each run */
 	uint64_t arena_io_bytes; /* inputs and outputs in the arenas */
 	uint64_t total_bytes;    /* arenas, weights, inputs and outputs */
+	const om_value **unsized; /* inputs and outputs that are not in the total, as om_plan_unsized() */
+	uint32_t nunsized;
 	uint32_t bounded;        /* values whose size a run decides, in the arenas with the most that they may take */
 	uint64_t scratch_bytes;  /* the largest scratch of an operator; in the arena */
 	uint64_t naive_bytes, original_order_bytes, arena_bytes, lower_bound_bytes;

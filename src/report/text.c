@@ -193,6 +193,21 @@ bound_note(const om_report *r, om_arena *mem)
 	return n ? om_printf(mem, "%s; %u value%s outside of the plan", text, n, n == 1 ? "" : "s") : text;
 }
 
+/* What the total leaves out: a few of them by name. */
+static const char *
+total_note(const om_report *r, om_arena *mem)
+{
+	enum { NAMED = 3 };
+	const char *text = r->prog->plan->nunplanned ? "all of these, without the values outside of the plan" : "all of these";
+
+	for (uint32_t k = 0; k < r->nunsized && k < NAMED; k++)
+		text = om_printf(mem, "%s%s%s", text, k ? ", " : r->prog->plan->nunplanned ? ", and without " : ", without ",
+			om_clean_text(mem, r->unsized[k]->name));
+	if (r->nunsized > NAMED)
+		text = om_printf(mem, "%s and %" PRIu32 " more", text, r->nunsized - NAMED);
+	return r->nunsized ? om_printf(mem, "%s, whose size a run decides", text) : text;
+}
+
 static void
 sizes(const om_report *r, FILE *to, om_arena *mem)
 {
@@ -223,8 +238,7 @@ sizes(const om_report *r, FILE *to, om_arena *mem)
 		line(to, "  states", r->state_bytes, "inputs that outputs replace in the next run");
 		line(to, "  copied per run", r->state_copied_bytes, "bytes of states that a run writes again");
 	}
-	line(to, "total", r->total_bytes, r->prog->plan->nunplanned ? "all of these, without the values outside of the plan"
-		: "all of these");
+	line(to, "total", r->total_bytes, total_note(r, mem));
 }
 
 static void
