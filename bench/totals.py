@@ -13,7 +13,7 @@ For each model, all with an alignment of 1 and the same shapes (open dims are 1,
 * ONNX Runtime, ExecuTorch, TVM and LiteRT, by planners.py, which tells how.  The last three run with PYTHON, that of an environment
   which has them: executorch and apache-tvm, and onnx2tf and ai-edge-litert, which want other versions of packages.  --install makes
   both environments in FOLDER, unless they are there.  The four peers are asked side by side, for at most SECONDS a model (300).  --answers
-keeps what they answer in FILE, by peer, version, and digest of the model, so that they are asked once.
+keeps what they answer in FILE, by peer, version, and digest of the model, so that they are asked once; with --install, in FOLDER.
 
 Exits with 1 where a peer that plans the whole model takes less.  Versions are those that are installed.
 """
@@ -125,11 +125,12 @@ class Answers:
             return f"{way} {version} {hashlib.sha256(f.read()).hexdigest()}"
 
     def add(self, key, answer):
+        """One that was not there in time is asked for again in the next call."""
         with self.lock:
             self.known[key] = answer
             if self.file:
                 with open(self.file + ".part", "w") as f:
-                    json.dump(self.known, f, indent=1)
+                    json.dump({k: v for k, v in self.known.items() if not v.get("late")}, f, indent=1)
                 os.replace(self.file + ".part", self.file)
 
 
@@ -153,7 +154,10 @@ def answers_of(python, way, files, limit):
     else:
         r.wait()
         return
-    yield {"fails": f"no answer in {limit} s" if late.is_set() else "its process ends with status %d" % r.wait()}
+    if late.is_set():
+        yield {"fails": f"no answer in {limit} s", "late": True}
+    else:
+        yield {"fails": "its process ends with status %d" % r.wait()}
 
 
 def ask(python, way, files, version, before, limit):
@@ -300,6 +304,7 @@ def main():
     o = a.parse_args()
     if o.install:
         o.peers, o.litert = (install(o.install, name) for name in ENVIRONMENTS)
+        o.answers = o.answers or os.path.join(o.install, "answers.json")
     python = {"ort": sys.executable, "executorch": o.peers, "tvm": o.peers, "litert": o.litert}
     with tempfile.TemporaryDirectory() as folder:
         rows = [row(o.onnxmem, m, folder) for m in o.models]
