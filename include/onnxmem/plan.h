@@ -191,6 +191,10 @@ typedef struct om_plan_memory {
 /* The memory that a run takes by `plan`, which is of `p`. */
 OM_API om_plan_memory om_plan_memory_of(const om_prog *p, const om_plan *plan);
 
+/* What the total leaves out, beside values outside of the plan: inputs and outputs in the memory of the caller whose
+ * size elements decide in a run, without a bound, and those that are no tensors: `n` of them, allocated from `mem`. */
+OM_API const om_value **om_plan_unsized(const om_prog *p, const om_plan *plan, om_arena *mem, uint32_t *n);
+
 /* How many values have a place in an arena for the most that they may take, since elements decide their size in a run: the
  * bounds are those of operators (om_opdef.max_shape, OM_MONOTONE), never what a file declares. */
 OM_API uint32_t om_plan_count_bounded(const om_prog *p, const om_plan *plan);

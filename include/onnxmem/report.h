@@ -49,10 +49,6 @@ OM_API om_status om_plan_why(om_session *s, om_prog *p, const char *name, const 
 OM_API om_status om_reports_compare(om_session *s, const char *old, const char *old_name, const char *now,
 	const char *now_name, om_report_form form, char **text);
 
-/* What the total of a report leaves out, beside values outside of the plan: inputs and outputs in the memory of the caller whose
- * size elements decide in a run, without a bound, and those that are no tensors: `n` of them, allocated from `mem`. */
-OM_API const om_value **om_plan_unsized(const om_prog *p, const om_plan *plan, om_arena *mem, uint32_t *n);
-
 #ifdef __cplusplus
 }
 #endif

@@ -10,7 +10,6 @@
 #include "ir/steps.h"
 #include "onnxmem/opdef.h"
 #include "onnxmem/plan.h"
-#include "onnxmem/report.h"
 
 enum { SHOWN = 8 };
 

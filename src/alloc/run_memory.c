@@ -5,7 +5,6 @@
 #include "base/arena_internal.h"
 #include "base/sizes.h"
 #include "opdef/max_sizes.h"
-#include "onnxmem/report.h"
 
 static void
 mark_weight(bool *seen, const om_value *v)

@@ -7,7 +7,6 @@
 #include "alloc/byte_liveness.h"
 #include "ir/live_interval.h"
 #include "ir/steps.h"
-#include "onnxmem/report.h"
 #include "report/report.h"
 
 /* ---- Peak live bytes in file order, without sharing. ---- */
