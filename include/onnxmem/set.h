@@ -59,7 +59,7 @@ typedef struct om_set_plan {
 	uint64_t bytes;          /* of the arena of the set */
 	uint64_t lower_bound;    /* no arena for these buffers is smaller; 0: the plan was read from a document */
 	uint64_t align;          /* of the arena, and of all that is in it */
-	uint64_t crossing;       /* bytes: all buffers of shared values */
+	uint64_t crossing;       /* bytes: all buffers of shared values, each rounded up to `align` */
 } om_set_plan;
 
 /* Load the models of the manifest `path`, and make constants that are equal in several parts one.  Parts are planned with the
@@ -97,6 +97,10 @@ OM_API om_status om_set_find(const om_set *x, const char *name, uint32_t *part);
 /* Give input `k` of a part the elements `t`, which stay the caller's and must be intact during the next run of the part.  An input that is
  * a shared value is written to it at the start of that run; for others the tensor is used until another is given. */
 OM_API om_status om_set_input(om_set *x, uint32_t part, uint32_t k, const om_tensor *t);
+
+/* Would input `k` of the part be without a value, if the part ran next?  So is a shared value that no part has written since the set
+ * started from its first part, and any other input that was not given. */
+OM_API bool om_set_lacks(const om_set *x, uint32_t part, uint32_t k);
 
 /* Run a part, planned for the shapes of its inputs: the first one, the one after the part that ran last, or, at the end of a
  * loop, the first of the loop; a loop may be left out.  OM_USAGE for another order, OM_RUN if an input has no value, OM_BUDGET

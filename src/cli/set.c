@@ -30,6 +30,7 @@ write_text(om_cli *c, FILE *to, const void *arg)
 static void
 tell_sum(const struct command *x)
 {
+	const uint64_t align = x->plan->align;
 	uint64_t sum = 0, largest = 0;
 	char a[32], b[32], l[32];
 
@@ -37,6 +38,7 @@ tell_sum(const struct command *x)
 		sum += x->plan->part[k].alone;
 		largest = x->plan->part[k].bytes > largest ? x->plan->part[k].bytes : largest;
 	}
+	largest = (largest + align - 1) / align * align;
 	printf("arena of the set: %" PRIu64 " bytes (%s)", x->plan->bytes, om_bytes_text(x->plan->bytes, a));
 	if (x->plan->lower_bound)
 		printf(x->plan->lower_bound == x->plan->bytes ? ", no packing is smaller" : ", lower bound %" PRIu64, x->plan->lower_bound);
@@ -110,20 +112,19 @@ read_step(const struct command *x, const char *text, struct step *s)
 	return om_set_find(x->set, s->name, &s->part);
 }
 
-/* Does another part, or an earlier run, give it? */
 static bool
-is_shared(const struct command *x, uint32_t part, const char *input)
+is_shared(const struct command *x, uint32_t part, uint32_t input)
 {
 	for (uint32_t k = 0; k < x->plan->nvalue; k++)
 		for (uint32_t e = 0; e < x->plan->value[k].nend; e++) {
 			const om_set_end *end = &x->plan->value[k].end[e];
-			if (end->part == part && !end->is_output && strcmp(end->name, input) == 0)
+			if (end->part == part && !end->is_output && end->index == input)
 				return true;
 		}
 	return false;
 }
 
-/* What the file has of the inputs of the part. */
+/* What the file has of the inputs of the part; a shared value is taken where it has none yet. */
 static om_status
 give_data(const struct command *x, const struct step *s)
 {
@@ -140,10 +141,10 @@ give_data(const struct command *x, const struct step *s)
 			k++;
 		if (k == graph->nparam)
 			return om_fail(x->c->session, OM_USAGE, "%s: part %s has no input called %s", s->path, s->name, entry[i].name);
-		if (!om_cli_has(x->c, "shared") && is_shared(x, s->part, entry[i].name))
-			om_info(x->c->session, "%s: %s is a shared value, and is not read", s->path, entry[i].name);
-		else
+		if (om_set_lacks(x->set, s->part, k) || !is_shared(x, s->part, k))
 			OM_TRY(om_set_input(x->set, s->part, k, &entry[i].t));
+		else
+			om_info(x->c->session, "%s: the set has a value of %s, which is not read", s->path, entry[i].name);
 	}
 	return OM_OK;
 }
@@ -319,9 +320,8 @@ run(om_cli *c)
 }
 
 static const om_opt opts[] = {
-	{"run", "PART=FILE", "run a part, with inputs from a .npz file; without =FILE, all its inputs are shared values;\n"
-		"                            repeatable: parts run in the order of these options"},
-	{"shared", NULL, "shared values that such a file has replace those that are there"},
+	{"run", "PART=FILE", "run a part, with inputs from a .npz file; a shared value of it is read where there is\n"
+		"                            none yet; repeatable: parts run in the order of these options"},
 	{"save", "DIR", "write the outputs of each run to DIR/NUMBER-PART.npz, the first NUMBER is 0",
 		.writes = OM_WRITES_FILE_OR_FOLDER},
 	{"expect", "DIR", "compare them with such files; the last line is FAILED if one differs"},

@@ -105,7 +105,7 @@ om_set_plan_parts(om_set *x)
 	for (uint32_t k = 0; k < x->nvalue; k++) {
 		find_life(x, &x->value[k]);
 		x->value[k].nbuffer = count_buffers(x, &x->value[k]);
-		x->plan.crossing += x->value[k].nbuffer * x->value[k].bytes;
+		x->plan.crossing += x->value[k].nbuffer * om_set_round(x, x->value[k].bytes);
 	}
 	return OM_OK;
 }

@@ -87,16 +87,23 @@ repeats(const om_set *x, uint32_t part)
 	return false;
 }
 
+/* Is what the set has of a value still there when `part` runs next? */
+static bool
+stays(const om_set *x, uint32_t value, uint32_t part)
+{
+	const bool starts = part == 0 && !repeats(x, part);
+
+	return x->content[value].is_valid && !starts && part >= x->value[value].first && part <= x->value[value].last;
+}
+
 static om_status
 move_to(om_set *x, uint32_t part)
 {
 	if (!may_follow(x, part))
 		return om_fail(x->session, OM_USAGE, "part %s cannot run %s%s", x->part[part].pub.name, x->at < 0 ? "first" : "after part ",
 			x->at < 0 ? "" : x->part[x->at].pub.name);
-	const bool starts = part == 0 && !repeats(x, part);
 	for (uint32_t k = 0; k < x->nvalue; k++)
-		if (starts || part < x->value[k].first || part > x->value[k].last)
-			x->content[k].is_valid = false;
+		x->content[k].is_valid = stays(x, k, part);
 	x->at = part;
 	return OM_OK;
 }
@@ -161,6 +168,17 @@ input_of(const om_set *x, const struct part *p, uint32_t k)
 	if (given->type != OM_UNDEFINED)
 		return given;
 	return p->in[k] >= 0 && x->content[p->in[k]].is_valid ? &x->content[p->in[k]].t : NULL;
+}
+
+bool
+om_set_lacks(const om_set *x, uint32_t part, uint32_t k)
+{
+	if (!x->memory || part >= x->npart || k >= x->part[part].prog->first->nparam)
+		return false;
+	const struct part *p = &x->part[part];
+	if (p->in[k] >= 0)
+		return p->run.given[k].type == OM_UNDEFINED && !stays(x, (uint32_t)p->in[k], part);
+	return p->run.given[k].type == OM_UNDEFINED;
 }
 
 static om_status
