@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What ./start and ./check share: packages, and one build.  Sourced in the root
 # of the tree.
 

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # bench/api.sh [FOLDER]: the size of the public interface: functions and types by header, and in all.
 # A folder of headers of another version is read the same way:
 #

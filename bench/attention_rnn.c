@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attention, products of computed matrices, Einsum and recurrent layers, as they are lowered for target cpu.
  *
  *	bench/attention_rnn [NAME...]

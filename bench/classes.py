@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes of a profile by class: convolutions by kind, products, pools, ...; their milliseconds, operations and bytes.
 
 A node is a dict: `op`, `domain`, `in` and `out` (lists of dims; None: unknown or left out), `attr` (lists of integers by name),

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Plans of two builds side by side: arena, lower bound, status and planning time of every model.
 
     compare.py BASE NEW MODEL.onnx... [-- REPORT OPTIONS]

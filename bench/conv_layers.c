@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions and products with packed weights: layers of well-known networks, one at a time.
  *
  *	bench/conv_layers [PEAK [WORD]]

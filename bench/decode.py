@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A step of a decoder, beside ONNX Runtime: one token after many, with a cache in one buffer.
 
     decode.py --onnxmem PATH [--past 1024,4096] [--rounds 5] [--threads 1] [--seconds 1] [--folder DIR]

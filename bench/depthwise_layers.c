@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Depthwise and grouped convolutions and pools of channels-last images: layers of image networks, by the kernels
  * of the instruction set in use (ONNXMEM_ISA), on one thread.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The dynamic graph: what a call costs beside its arithmetic, and how a replay compares with a program that was compiled up front.
  *
  *	bench/eager

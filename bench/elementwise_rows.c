@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Nanoseconds an element of the float32 kernels of elementwise ops, softmax, reductions and normalizations, beside
  * the kernels of the definitions.
  *

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """More models for bench/run.py: networks of torchvision with the weights they start with, a tagger, quantized networks.
 
     python bench/extra.py [--cache DIR] [NAME...]

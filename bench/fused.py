@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Fused gradients compared with decomposed ones: time of the backward path's ops, and arenas.
 
     bench/fused.py COMMAND [--repeat 30]

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # bench/gpu.sh [FOLDER]: all that a machine with a GPU is needed for, in ten minutes, the most valuable first.
 #
 # `make bench-gpu` builds what it needs and starts it.  Each step has a limit of time, a log, FOLDER/NAME.log, and a line in

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ONNX Runtime on CUDA beside bench/gpu.sh: the least and the mean time of each model, as TAB-separated lines.
 
     bench/gpu_peers.py [--repeat N] [--out FILE] MODEL...

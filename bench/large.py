@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Large models: the time of `report`, and the memory of loading.
 
 Makes a graph of 5,000 nodes and a model with 500 MB of external weights, then

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The overhead of a loop iteration besides its kernels.
  * 	bench/loop ITERATIONS MODEL...
  *

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The cost of loops and branches: memory, bytes copied, time of an iteration.
 
     bench/loops.py [--iterations N] [--table docs/loops.md]

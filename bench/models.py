@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The models that bench/run.py measures: files with weights, inputs, work, and outputs in float64.
 
 Weights that a graph states as a ConstantOfShape are replaced by random ones, the same in every run.  Everything is made once

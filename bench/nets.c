@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The shapes of well-known networks, as graphs that bench/plan reads.
  *
  *	bench/nets chain152|resnet50|resnet152|densenet121|inception|unet|random N

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The height, time and memory of the packer, compared with other strategies, on
  * problems from tables.
  * 	bench/pack [--seconds S] [--search-nodes N] [--known FILE] [FILE-OR-FOLDER ...]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Milliseconds until the page of `report --html` is ready in a headless Chromium, by number of tensors.
 
     ONNXMEM=/PATH/TO/onnxmem bench/page.py

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What this machine can do at most: multiply-adds of each instruction set, and bytes from memory.
  *
  *	bench/peak [THREADS]

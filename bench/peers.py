@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """One process of a peer: loads a model, runs it for some seconds, and prints what that took as a line of JSON.
 
     bench/peers.py ort|ov MODEL INPUTS.npz [--seconds S] [--threads N] [--save OUTPUTS.npz] [--profile FILE] [--as-written]

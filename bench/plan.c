@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The memory that each sharing strategy needs, on graphs from files.
  *
  *	bench/plan [--parallel-safe] [--bytes] FILE...

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The growth of planning's time and memory with the number of ops.
  *
  *	bench/plan_scale [--most N] [KIND...]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What other planners make of models, for totals.py; each runs in a process of its own, with the Python that has it.
 
     planners.py ort MODEL.onnx...          ONNX Runtime, measured

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The packer from Python beside the memory planner of ExecuTorch, and beside minimalloc if there is one, on the same buffers.
 
     python_packers.py [--minimalloc PROGRAM] FILE.csv...

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Our executor beside ONNX Runtime and OpenVINO: time, memory, accuracy, and where the time is lost.
 
 Three models with any build of the command, without `make`; the Python needs onnx, onnxruntime, numpy and, for `ov`, openvino:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The growth of the packer's time and memory with the number of buffers.
  *
  *	bench/scale OUT.csv OUT.svg [MOST]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Execution orders for the problems of a folder: the peak in the original order,
  * in breadth-first order, and in the order found; with in-place computation and
  * without.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What an op costs beside its arithmetic.
  *
  *	bench/small_ops [OPERATOR...]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a command takes: wall time, processor time, peak resident memory.
  *
  *	bench/spent FILE COMMAND [ARGUMENT...]

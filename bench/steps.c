@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The memory of training steps: a model with parameters as inputs becomes a step
  * (mean squared error, momentum), which is planned as a whole, in halves, and with
  * rematerialization.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The memory of training steps of well-known networks: a table and curves, for docs/training.md.
 
     bench/steps.py DATA [--table docs/training.md] [--curves docs/rematerialize.csv] [MODEL[:BATCH]...]

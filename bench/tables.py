@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What bench/run.py prints and writes from its rows: lines, sums by group and class, the list of targets, the page."""
 import math
 import re

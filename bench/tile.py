@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tiling: docs/tiling.md.
 
     python bench/tile.py [--results FILE] [--page FILE] [--extra-flops PERCENT] [MODEL...]

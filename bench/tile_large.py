@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Large networks for bench/tile.py, with random weights: made here, since none are published with such inputs.
 
     python bench/tile_large.py FOLDER [NAME...]

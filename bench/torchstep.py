@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The peak of a training step in PyTorch: the same graph, loss and optimizer that bench/steps plans.
 
     bench/torchstep.py GRAPH.json        by a Python that has PyTorch; bench/steps.py writes the graph

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Memory of a run without weights, as planned by onnxmem and by other planners of ONNX models.
 
     totals.py --onnxmem COMMAND [--page FILE] [--install FOLDER | --peers PYTHON --litert PYTHON] [--answers FILE] [--limit SECONDS]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Plain comments of a header as those of Doxygen.  Lines stay where they are.
 #
 # A comment belongs to the declaration that follows it without an empty line between;
@@ -50,6 +51,7 @@ in_tail {
 	next
 }
 
+/SPDX-License-Identifier/ { print ""; next }  # not the comment of the file
 /^\t*\/\*/ && !in_comment {
 	in_comment = 1
 	n = 0

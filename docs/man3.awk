@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Manual pages of a header: onnxmem_NAME(3), and for each function of it a line that refers to that page.
 #
 # A header is blocks, separated by empty lines.  The first comment is the description.  In a block with functions each has the
@@ -86,6 +87,7 @@ function end_block() {
 	block = ""
 }
 
+/SPDX-License-Identifier/ { next }
 /^#(ifndef|define) OM_[A-Z_]*_H$/ || /^#include/ || /^extern "C"/ || /^#ifdef __cplusplus/ { is_guard = /cplusplus/; next }
 is_guard && /^}?$/ { next }
 is_guard && /^#endif/ { is_guard = 0; next }

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # site.sh FOLDER MODEL...: writes a site; see `make site`.  Models whose dims are open get 1 for them.
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)

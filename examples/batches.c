@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One loaded model, a plan for each batch size.
  *
  *     cc batches.c $(pkg-config --cflags --libs onnxmem) -o batches && ./batches MODEL.onnx SYMBOL N...

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A program with control flow, built by hand: a while loop, a case..of and a scan.  It is run, differentiated, and exported as
  * ONNX, from which it is loaded and run again.
  *

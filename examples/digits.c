@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Draw digits, train a small net to read them, in place in one arena, and save it.
  *
  *     cc digits.c $(pkg-config --cflags --libs onnxmem) -lm -o digits && ./digits NET.onnx OUT.onnx [EPOCHS]

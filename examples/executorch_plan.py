@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The memory plan that ExecuTorch makes for a program, as a table: a producer for `onnxmem pack --check`.
 
     executorch_plan.py PROGRAM.pt2 FILE.csv

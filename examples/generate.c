@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Generate tokens with a decoder: its caches are buffers with spare rows, in which each step writes its new rows.
  *
  *     cc generate.c $(pkg-config --cflags --libs onnxmem) -lm -o generate

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Read a packing problem and its solution as minimalloc does, and check it: a consumer of
 `onnxmem plan MODEL --export csv:FILE` and `onnxmem pack PROBLEM.csv -o FILE`.
 

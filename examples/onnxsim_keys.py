@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Run a model in one block of memory, by the keys of onnxsim alone: a consumer of
 `onnxmem plan IN OUT --compat onnxsim --annotate model,value`.
 

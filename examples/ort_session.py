@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A session of ONNX Runtime with the settings that `onnxmem plan MODEL --export ort:FILE` wrote.
 
     python ort_session.py MODEL.onnx SETTINGS.json

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pack buffers of one's own into two memories: no model, no operators, only
  * <onnxmem/pack.h> and the small library that comes with it.
  *

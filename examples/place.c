@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Buffers at the offsets of a plan, without onnxmem: all that is needed is the header.
  *
  *     onnxmem plan MODEL.onnx --export c-header:plan.h

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Load a model, plan its memory, look at the plan, run it.
  *
  *     cc plan.c $(pkg-config --cflags --libs onnxmem) -o plan && ./plan MODEL.onnx

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What TFLite Micro makes of an offline plan: a consumer of
 `onnxmem plan MODEL OUT --export tflm:FILE`.
 

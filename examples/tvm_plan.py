@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The memory plan that TVM makes for an ONNX model (StaticPlanBlockMemory of Relax), as a table: a producer for
 `onnxmem pack --check`.
 

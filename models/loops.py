@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes the models of this folder that have branches and loops.
 
 `nnc_*` are the loops on which NNC tests its own allocation (study: shared

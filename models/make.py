@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes the small models of this folder.
 
 Deterministic: weights follow a formula, nothing is random, files are the same

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes manifest.json from the manifest of the public model zoo.
 
     models/manifest.py ONNX_HUB_MANIFEST.json >models/manifest.json

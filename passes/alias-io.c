@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* alias-io: store results of the graph in the memory of its inputs.
  *
  * A state, such as a cache of keys and values or a weight, is an input and an output: the caller

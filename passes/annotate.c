@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* annotate: write the plan into the model that the program was imported from.
  *
  * The model in memory changes, not the program; the caller saves it. */

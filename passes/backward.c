@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* backward: adds the backward pass of a loss to the program.
  *
  * The gradient rules of the operators build the ops; this pass applies what the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* branches: replace each If whose condition is a constant by the ops of the branch that it takes.
  *
  * Values of the branch get a unique prefix; the outputs of the If keep their names.  If a branch returns a value that it does not

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* capacity: caches that grow are buffers with spare rows, and a run writes its new rows there.
  *
  * The output of a cache is its input with new rows along one axis: Concat(past, new), or the cache of an attention op that

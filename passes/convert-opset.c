@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* convert-opset: convert operators to a newer opset.
  *
  * The rules for each operator and version are in src/opset. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cse: merge equal ops.
  *
  * Two ops are equal if their operator, version, attributes and inputs are equal; the inputs of an operator

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fold: find values that are computed from constants alone.
  *
  * Such values are weights: no run computes them, and they take no memory in the arena.  Small ones are

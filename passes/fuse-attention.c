@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuse-attention: attention is one op, which keeps the scores of a few rows in cache; see lower/lower_attention.c. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuse-elementwise: elementwise ops become one op, which computes all of them tile by tile.
  *
  * A group is an op and, transitively, the ops that compute its operands, if nothing else reads these and they have

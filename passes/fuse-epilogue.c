@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuse-epilogue: what follows a lowered product is a part of it.
  *
  * Kernels of org.onnxmem.cpu finish each tile of the output while it is in registers: they add a bias per channel,

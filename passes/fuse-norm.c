@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuse-norm: normalizations, softmax and activations that an exporter decomposed become one op again.
  *
  * Each rule starts at the last op of a decomposition and follows the operands.  Products are matched as lists of

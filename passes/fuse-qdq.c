@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuse-qdq: float ops between dequantization and quantization become ops on quantized tensors.
  *
  * A QuantizeLinear whose input has no other reader, the op that computes that input, and the DequantizeLinear ops of its

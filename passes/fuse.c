@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuse: simplify the graph without changing results, in standard ONNX.
  *
  * Each rule removes ops that have no effect, or merges two ops into one.  All but two are exact, except

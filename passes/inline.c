@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* inline: replace calls of model-local functions by the bodies of the functions, and ops Gradient by their
  * backward graphs.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* inplace: compute outputs over dead inputs, and inputs of a concatenation in its output.
  *
  * The decisions are described in src/alloc/assign_inplace.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* liveness: which values are live at every point.
  *
  * Lifetimes in the steps of om_timeline(), and the live sets of basic blocks, which dumps show

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* loops: avoid copies of loop-carried values and of results of branches.
  *
  * The decisions are described in src/alloc/assign_loops.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lower-layout: channels-last convolutions with packed weights, for our executor. */
 #include <config.h>
 

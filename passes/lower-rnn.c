@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lower-rnn: recurrent layers for the kernels of org.onnxmem.cpu; see lower/lower_rnn.c. */
 #include <config.h>
 

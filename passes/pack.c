@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pack: give every buffer an offset in the arenas, by the packer or by a baseline strategy.
  *
  * With several arenas, the buffers with the most accesses for their size go to the first ones.  For

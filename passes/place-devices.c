@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* place-devices: what runs on a device, and the copies between both memories. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* prune: remove ops that no result of the graph depends on.
  *
  * Ops with an effect are kept, and so are unknown ops, which may have one.  A body is kept or removed with

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rematerialize: recompute cheap values to lower the peak.
  *
  * A value with an early and a late use, above all an activation of a training step, is dropped in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* schedule: order the ops of each block.
  *
  * Any order that respects data dependences is legal.  `min-memory` searches for one with a lower peak,

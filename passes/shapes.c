@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shapes: infer type and shape of every value, forwards.
  *
  * Shape arithmetic (Shape, Gather, Concat ... on a few integers) is computed on

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tile: run regions of the graph in bands.
  *
  * om_tile_search() finds the regions with an estimate of the peak.  What decides is the arena: the tiled program is made

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* views: outputs that consist of bytes of an input get no storage of their own.
  *
  * The decisions are described in src/alloc/assign_views.c.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds wheels and source distributions of the package (PEP 517), without another package.
 
 A wheel has what is in ``onnxmem``.  With a library in ``onnxmem/_lib``, where ``make wheel`` puts it, it is a wheel

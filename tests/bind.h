@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bindings of one entry, applied to a program in place. */
 #ifndef BIND_H
 #define BIND_H

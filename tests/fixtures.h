@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What tests and measurements share: a session with a host, a program and its executor, the ways to run it, and
  * elements of tensors as numbers.  Uses the public interface only. */
 #ifndef FIXTURES_H

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Sourced by tests whose output is compared with a golden file; `tests` names this folder.
 #
 # same_as_golden GOLDEN OUTPUT: shows what differs, and fails where something does.  Text is compared

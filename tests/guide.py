@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages whose commands are run: what they print has to be what the page shows.
 
     guide.py ROOT OUTPUT-DIRECTORY-OF-INSTALL PAGE...

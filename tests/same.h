@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whether tensors are the same, bit by bit, for all tests that compute something twice. */
 #ifndef SAME_H
 #define SAME_H

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Sourced by tests that print TAP: numbered points, with what a command wrote where one fails.
 n=0
 tap_log=${TMPDIR:-/tmp}/tap.$$

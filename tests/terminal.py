@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command on a terminal of a given width, and off it."""
 import os
 import pty

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Prints OUTPUT with each number that is near the number in the same place of GOLDEN
 # written as it stands there: what `diff GOLDEN` then finds is a real difference.
 #

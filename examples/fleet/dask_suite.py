@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A suite on the workers of a Dask cluster, and the merged result.
 
     dask_suite.py SUITE --shards 8 [--scheduler ADDRESS] [OPTION]...

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # A suite on the nodes of a cluster: an array of jobs, one for each shard, and one that merges.
 #
 #     sbatch --array=1-8 examples/fleet/slurm.sh SUITE FOLDER

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arena allocation: objects that are freed together.
  *
  * Inside a function of this library, inside a pass and inside what om_guarded() calls, om_allocn() and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Schedules and assignments: results of analyses of a program.
  *
  * A plan request states what a plan has to comply with.  A schedule is an order of the ops of every block, with the steps that follow from it.  An assignment

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reverse-mode automatic differentiation: an explicit backward path of standard operators.
  *
  * An operator's gradient is registered by an om_gradient entry.  Its rule takes one op of the forward

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bindings: numbers for the symbols and open dims of a program.
  *
  * A model states shapes with symbols, as batch or sequence.  Plans are made for numbers: a binding gives

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Building and changing a program.  Names are copied; new objects belong to the program.  Changing a
  * program invalidates facts about it: each pass declares which facts it preserves.
  */

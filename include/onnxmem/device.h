@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Devices: what a module that runs programs on an accelerator implements.
  *
  * A module is a shared object `onnxmem-NAME.so` in the folder of modules of the library.  Its one symbol is

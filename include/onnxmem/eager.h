@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A dynamic graph: ops are called one by one on variables, and computed at once.
  *
  *     om_eager_new(s, NULL, &e);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The executor: runs a planned program in preallocated arenas.
  *
  * An executor is built from a program and a verified plan.  Arenas are allocated once, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fetching models: from the public model zoo by name, from Hugging Face, or from an address; cached and verified.
  *
  * The cache is shared with `onnxmem fetch` and with the ONNX Hub.  Transfers are made by the module onnxmem-hub.so, which is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Formulas: the memory of a plan with ranges, as polynomials of its symbols.
  *
  * A plan with ranges (om_plan.range) serves all sizes in them.  The place of each value in it follows from sizes and

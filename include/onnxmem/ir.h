@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The program: blocks of ops in SSA form.
  *
  * Block 0 is the graph; every body of an If, Loop or Scan is a block that is owned by an op.  A body

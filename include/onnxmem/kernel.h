@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels: implementations of operators.
  *
  * An operator definition (onnxmem/opdef.h) specifies an operator; a kernel computes it on one device,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ONNX files: load, import, save, and embedded plans. */
 #ifndef OM_ONNX_H
 #define OM_ONNX_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators.
  *
  * An operator definition declares every property of an operator in a range of versions.  A pass that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The packer: buffers with lifetimes in, offsets out.
  *
  * It is independent of operators, tensors and ONNX, and can be used alone: by

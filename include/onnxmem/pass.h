@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Passes.
  *
  * A pass is one file that ends in OM_PASS(...).  It declares the facts that it requires,

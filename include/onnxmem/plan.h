@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plans: the placement of every value of a program.
  *
  * om_buffers_new() makes buffers from a program with decided storage, a packer assigns offsets,

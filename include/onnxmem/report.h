@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reports: the memory of a program, what is live at the peak, and the quality of its plan. */
 #ifndef OM_PLAN_REPORT_H
 #define OM_PLAN_REPORT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rewriting: match, build, replace.
  *
  * A rule is a pattern and a function that builds the replacement.  om_rewrite() applies a list of

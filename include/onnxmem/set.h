@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sets of models that run one after the other in one arena.
  *
  * An encoder, a decoder and its step, or one file for a prefill and for steps: each is a part.  A manifest beside the files

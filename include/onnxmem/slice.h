@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of ops: what a part of an output needs of each input, and the op that computes it.
  *
  * A pass that computes a value in parts (bands of rows, blocks of channels, heads) asks om_op_slice() which parts

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Cutting a program into parts that run one after the other, each in a memory of its own.
  *
  * A part is a range of the ops of the graph that run, in the order of the program.  What it reads of earlier parts is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Error handling.
  *
  * A function that can fail because of its input returns an om_status.  The failing

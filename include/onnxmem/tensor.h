@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Element types, shapes, tensors. */
 #ifndef OM_TENSOR_H
 #define OM_TENSOR_H

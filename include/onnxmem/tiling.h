@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What tiling did to a program: the data of the fact `tiling`, which the pass `tile` gives; see om_host_tile() in
  * onnxmem/pass.h. */
 #ifndef OM_TILING_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Training: repeated execution of a step that updates its states.
  *
  * A step is a program that carries states (om_prog.io_alias) from run to run: parameters and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory plans for ONNX models: reports, plans, verification, a packer, and an executor in a fixed arena.
 
 >>> import onnxmem

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A session of the library: messages become exceptions, the log goes to :mod:`logging`."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DLPack: tensors of other packages, without a copy.
 
 NumPy exchanges the element types that it has; this module reads and offers all that DLPack 0.8 has, with bfloat16.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Errors: a class for each status of the library."""
 from __future__ import annotations
 

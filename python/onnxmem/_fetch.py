@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models from the public model zoo, from Hugging Face, or from an address, in a verified cache."""
 from __future__ import annotations
 

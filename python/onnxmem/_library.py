@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The shared library and its functions.
 
 The library is, in this order: the file that the environment variable ``ONNXMEM_LIBRARY`` names; the one in the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The packer: buffers with lifetimes in, offsets out; no model, no operators."""
 from __future__ import annotations
 

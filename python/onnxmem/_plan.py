@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plans in models: write, verify, remove."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From a model to a planned program: load, bind dims, run passes."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reports: how much memory a model needs, and why."""
 from __future__ import annotations
 

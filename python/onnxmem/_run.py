@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a model in the memory of its plan."""
 from __future__ import annotations
 

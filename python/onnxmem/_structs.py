@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The structs of the C interface that the package reads or writes.
 
 Names of classes and fields are those of the headers: ``om_plan_arena`` is :class:`PlanArena`.  A test compiles a C program

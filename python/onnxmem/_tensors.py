@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Elements between Python and the library: NumPy arrays, DLPack, strings, sequences, optionals and maps.
 
 An array is bound where it is if its type is that of the model, its elements are in row-major order, and its address

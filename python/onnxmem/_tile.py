@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models whose large values are never there as a whole."""
 from __future__ import annotations
 

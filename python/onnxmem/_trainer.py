@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Training: steps that update their states in place."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Why a plan takes as much memory as it takes, and what differs between two."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """onnxmem in the tools of others: onnx_ir, onnxscript, onnxsim, onnxslim, ONNX Runtime, PyTorch and ExecuTorch.
 
 Nothing of them is imported before a function is called that needs it.

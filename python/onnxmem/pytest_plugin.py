@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A plugin of pytest: tests that a model fits into memory, and that no change makes it need more.
 
 ``assert_arena`` is a function, and a fixture of the same name::

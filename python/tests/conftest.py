@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests share: models of the tree, the command, and commands' results."""
 from __future__ import annotations
 

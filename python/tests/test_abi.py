@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The structs, codes and functions of the package are those of the headers."""
 from __future__ import annotations
 

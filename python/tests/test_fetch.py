@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fetching shares the cache of the command, with the module of the library and without it."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tools of others, where they are installed."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The packer: bulk from arrays, and the same answers as the command and the example in C."""
 from __future__ import annotations
 

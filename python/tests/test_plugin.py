@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The plugin of pytest, in runs of pytest of its own."""
 from __future__ import annotations
 

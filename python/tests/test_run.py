@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sessions: outputs are those of the command, bit for bit; what can be bound in place is."""
 from __future__ import annotations
 

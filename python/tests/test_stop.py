@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ctrl-C and callbacks end searches and runs that would go on for hours."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tiled models are those of the command."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gradients and training steps are those of the command, and train a model in place."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Training from Python is that of the command, bit for bit."""
 from __future__ import annotations
 

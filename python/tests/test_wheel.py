@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Wheels: with what they contain, and in a fresh virtual environment."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes transferred to and from every buffer in a run.  They determine which buffers are placed in the
  * fast arena.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Alias sets: values that share storage.
  *
  * An alias set is a group of values in one storage, each at its offset.  Two sets are merged if no

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sets of values that share a storage, for analyses that decide on shared storage. */
 #ifndef OM_ALIAS_SETS_H
 #define OM_ALIAS_SETS_H

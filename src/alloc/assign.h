@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Analyses that make assignments; see onnxmem/assignment.h.  Those of storage require OM_HAS_SHAPES and
  * OM_HAS_CONST. */
 #ifndef OM_ASSIGN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* In-place assignment: sub-buffers of concatenations, and outputs that overwrite inputs.
  *
  * First, inputs that an op would copy into its output, such as those of Concat, become sub-buffers of

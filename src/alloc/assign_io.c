@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Results of the graph in the memory of its parameters.
  *
  * A state that a program takes and returns, such as a KV cache or a weight, is passed from one run to

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Storage of loop-carried values and of branch results, so that neither is copied.
  *
  * A carried value has four names: the initial value, the parameter, the result of the body and the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rotations within the memory of copying.
  *
  * All buffers of a rotation are live for the whole loop, which may take more memory than the copies that it avoids.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Outputs that consist of bytes of an input become views, without storage.
  *
  * The operator definition declares the input and the offset.  The viewed bytes are live as long as

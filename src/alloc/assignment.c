@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Assignments: decisions about values, stored outside of the program. */
 #include <config.h>
 

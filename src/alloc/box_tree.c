@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A treap of boxes in Z-order, with bounds.
  *
  * In Z-order, by the bits of step and byte in turn, boxes that are near each other are in one subtree.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values as boxes: steps by bytes.  Finds those that meet a box. */
 #ifndef OM_BOX_TREE_H
 #define OM_BOX_TREE_H

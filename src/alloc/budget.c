@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checks a plan against size limits, and reports what makes it too large. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Makes buffers with lifetimes from a program with decided storage. */
 #include <config.h>
 

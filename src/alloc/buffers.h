@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Buffers of a program; see onnxmem/plan.h. */
 #ifndef OM_BUFFERS_H
 #define OM_BUFFERS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Byte-precise liveness of a buffer.
  *
  * Two usages are merged by a sweep over the steps at which either changes; between two such steps, the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Byte-precise liveness of a buffer. */
 #ifndef OM_BYTE_LIVENESS_H
 #define OM_BYTE_LIVENESS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Compares two assignments by the size of their arenas.
  *
  * A full search for the best packing costs far more than the analyses before it, and most comparisons

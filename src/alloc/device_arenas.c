@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values and scratch of devices: each is in the arena of its device. */
 #include <config.h>
 

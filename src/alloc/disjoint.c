@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values that cannot have bytes in common; see disjoint.h. */
 #include <config.h>
 

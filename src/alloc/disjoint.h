@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values that cannot have bytes in common, whatever is decided about storage; for lower bounds of arenas.
  *
  * Two values may have bytes in common if both may hold the bytes of a third one: by a view, as a sub-buffer, or by

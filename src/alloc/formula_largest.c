@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Formulas that are the largest of a few sums.
  *
  * Each storage has the paths to it that may be the longest somewhere.  A path is left out if another one is as long at every

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The search for formulas of a plan; see formulas.c. */
 #ifndef OM_FORMULA_SEARCH_H
 #define OM_FORMULA_SEARCH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values and texts of formulas; see onnxmem/formula.h. */
 #include <config.h>
 

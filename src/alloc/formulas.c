@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Formulas of plans with ranges.
  *
  * The offset of storage is the longest of all paths to it in the order of place_order.h, whose lengths are sums of sizes;

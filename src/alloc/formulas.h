@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Formulas of plans with ranges, from the sizes of values; see onnxmem/formula.h. */
 #ifndef OM_FORMULAS_H
 #define OM_FORMULAS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which values a plan covers. */
 #ifndef OM_IS_PLANNED_H
 #define OM_IS_PLANNED_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sizes of arenas that were found before.
  *
  * A search among orders compares candidates of which many give the same packing problem.  Where quick searches do not

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lifetimes, and live sets at every point of the program.
  *
  * The standard backward data-flow problem over a control-flow graph of basic blocks, whose least

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Splits storages into segments whose bytes have a common lifetime.
  *
  * A storage is cut wherever a value begins or ends in it, and wherever another storage is cut that may

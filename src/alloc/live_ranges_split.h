@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Storages in segments with a common lifetime, for passes that order ops. */
 #ifndef OM_LIVE_RANGES_SPLIT_H
 #define OM_LIVE_RANGES_SPLIT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Queries the operator definition once for each op. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Facts about each op, from its operator definition.
  *
  * Which output may be a view, which output may be computed over which input, which input may be a

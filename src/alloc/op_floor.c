@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What no order of the ops gets below.
  *
  * In whatever order ops run, each of them needs its inputs, its outputs and its workspace at once.  So the arena is never

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What no order of the ops gets below. */
 #ifndef OM_OP_FLOOR_H
 #define OM_OP_FLOOR_H

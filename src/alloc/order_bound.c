@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A lower bound of the arena for all storage decisions.
  *
  * The bound of a packing holds for the buffers that are packed, that is, for the lifetimes, views and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A lower bound of the arena for all storage decisions. */
 #ifndef OM_ORDER_BOUND_H
 #define OM_ORDER_BOUND_H

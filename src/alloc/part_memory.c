@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of parts.
  *
  * Storage of the whole program is looked at, as far as a part uses it.  What an earlier part left in it is live from

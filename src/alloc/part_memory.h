@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What ranges of the ops of a graph need as parts that run alone; see onnxmem/split.h. */
 #ifndef OM_PART_MEMORY_H
 #define OM_PART_MEMORY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Interference of buffers if only data dependences constrain the order.
  *
  * Buffer B is over before buffer A begins if, in every order, each op that touches B comes before each

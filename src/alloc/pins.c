@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values that the request places in a given arena. */
 #include <config.h>
 

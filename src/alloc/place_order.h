@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What keeps the values of a plan apart: which storage lies above which other.
  *
  * A plan for the largest sizes has two values in different bytes where both are live.  Of such a pair one is above

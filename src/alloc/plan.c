@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Makes plans from packed buffers. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plans of several arenas, and empty plans; see onnxmem/plan.h. */
 #ifndef OM_PLAN_ARENAS_H
 #define OM_PLAN_ARENAS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plans for ranges of sizes, shrunk to the sizes of a run. */
 #ifndef OM_PLAN_SHRINK_H
 #define OM_PLAN_SHRINK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Polynomials of up to three symbols: see polynomial.h. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Polynomials of up to three symbols, or of quotients of them, of degree 2 in each. */
 #ifndef OM_POLYNOMIAL_H
 #define OM_POLYNOMIAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values that may be computed in the memory of results: found backwards from the results, along the ops that may
  * compute over an input, or find an input at its final offset in the output.
  *

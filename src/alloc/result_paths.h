@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values that may be computed in the memory of the results of the graph.
  *
  * That memory belongs to the caller, so such a value takes no space in the arena; but where an op computes over it,

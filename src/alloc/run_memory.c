@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The memory of a run: arenas, weights, inputs and outputs. */
 #include <config.h>
 

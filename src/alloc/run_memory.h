@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of a run outside of arenas. */
 #ifndef OM_RUN_MEMORY_H
 #define OM_RUN_MEMORY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Finds cuts.  A longer part never needs less, so that the parts which are small enough start at each op and have all
  * lengths up to a limit; parts that each go as far as possible are the fewest.  Of all cuts into as many parts, dynamic
  * programming finds those with the fewest bytes: the best cuts of the ops up to an op follow from those with one part

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Update paths from a parameter of the graph to the result that replaces it.
  *
  * A result is computed in the memory of its parameter if an op computes it over the parameter, or over

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How results are computed in the memory of the parameters that they replace. */
 #ifndef OM_STATE_UPDATE_PATHS_H
 #define OM_STATE_UPDATE_PATHS_H

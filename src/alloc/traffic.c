@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes that the ops of a run read and write, by the memory in which they are.
  *
  * An op reads its inputs and writes its outputs once, as many bytes as they have, and its scratch once each way.  What

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The trip count of a loop, if it is known before the run. */
 #include <config.h>
 

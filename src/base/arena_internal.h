@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arenas: functions that only sources of the library call; see onnxmem/arena.h. */
 #ifndef OM_ARENA_INTERNAL_H
 #define OM_ARENA_INTERNAL_H

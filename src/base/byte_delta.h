@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Differences of byte strings: a target as copies of ranges of a source and bytes of its own.
  *
  * A delta is a list of steps.  Each is: the number of own bytes, the own bytes, the number of bytes that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Text of others; see clean_text.h. */
 #include <config.h>
 

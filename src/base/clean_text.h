@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Text of others in messages and tables. */
 #ifndef OM_CLEAN_TEXT_H
 #define OM_CLEAN_TEXT_H

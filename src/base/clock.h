@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A clock for measurements and time limits. */
 #ifndef OM_CLOCK_H
 #define OM_CLOCK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Conversion of elements between types.
  *
  * Elements are converted in blocks through the widest type of their kind, which represents each of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Conversion of elements between types. */
 #ifndef OM_CONVERT_ELEMENTS_H
 #define OM_CONVERT_ELEMENTS_H

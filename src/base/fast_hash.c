@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Eight lanes of 64 bits, whose multiplications overlap; each step is invertible, so that a single changed word
  * always changes its lane. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A hash of many bytes at the speed of memory, to notice changes; not against those who seek collisions. */
 #ifndef OM_FAST_HASH_H
 #define OM_FAST_HASH_H

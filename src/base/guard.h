@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Recovery from running out of memory.
  *
  * Code that allocates from an arena never receives NULL.  If allocation fails, om_alloc() unwinds to

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* 16-bit floating-point numbers. */
 #ifndef OM_HALF_H
 #define OM_HALF_H

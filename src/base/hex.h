@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes in hexadecimal, in lower case. */
 #ifndef OM_HEX_H
 #define OM_HEX_H

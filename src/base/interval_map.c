@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A treap of disjoint ranges, ordered by space and lower end.  Priorities are a
  * hash of a counter, so that its shape depends on the sequence of calls alone. */
 #include <config.h>

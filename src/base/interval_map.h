@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ownership of bytes: an interval map over several address spaces.
  *
  * Setting a range replaces the previous owners of its bytes.  A balanced tree:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Loading modules of this package; see load_module.h. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Modules of this package: code whose libraries few runs need, such as decoders of images. */
 #ifndef OM_LOAD_MODULE_H
 #define OM_LOAD_MODULE_H

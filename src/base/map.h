@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A map from strings to pointers: open addressing, keys not copied. */
 #ifndef OM_MAP_H
 #define OM_MAP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files that are mapped to memory, read-only and private.
  *
  * Their pages are in the memory of the process once they were read, and can be given back at any time:

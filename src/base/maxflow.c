@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Maximum flow by Dinitz's algorithm, in phases.
  *
  * A breadth-first search from the source gives every node its distance along edges

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Maximum flow through a network. */
 #ifndef OM_MAXFLOW_H
 #define OM_MAXFLOW_H

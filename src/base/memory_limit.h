@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Limits of memory: how tests make allocations fail, and what a session permits. */
 #ifndef OM_MEMORY_LIMIT_H
 #define OM_MEMORY_LIMIT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Option structs that callers allocate.  The first member is the size of the struct as the caller was
  * compiled with it, so that members can be added at the end: those that a caller does not know are zero. */
 #ifndef OM_OPTIONS_H

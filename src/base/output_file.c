@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Output files; see output_file.h. */
 #include <config.h>
 

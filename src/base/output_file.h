@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Output files.
  *
  * An output appears under its name when it is complete and on disk; until then, and whenever writing

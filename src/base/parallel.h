@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parallel loops.
  *
  * A kernel divides its work into pieces and calls om_parallel_for(); which worker runs a piece must not change

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A hint to the processor in a loop that waits for another thread. */
 #ifndef OM_PAUSE_H
 #define OM_PAUSE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reports of the progress of a search. */
 #ifndef OM_PROGRESS_H
 #define OM_PROGRESS_H

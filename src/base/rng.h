@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reproducible pseudorandom numbers: splitmix64, of Steele, Lea and Flood, "Fast
  * splittable pseudorandom number generators", 2014. Any state is a valid seed. */
 #ifndef OM_RNG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Floating-point numbers as integers: truncated towards zero; NaN becomes 0, and numbers out of range become the bound
  * that they exceed.  C leaves such conversions undefined, so all casts of numbers from models go through these. */
 #ifndef OM_SATURATE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A thin wrapper around libmd, the only code that includes it. */
 #include <config.h>
 

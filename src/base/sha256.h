@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Incremental SHA-256. */
 #ifndef OM_SHA256_H
 #define OM_SHA256_H

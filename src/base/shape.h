@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Element types and shapes: functions that only sources of the library call; see onnxmem/tensor.h. */
 #ifndef OM_SHAPE_H
 #define OM_SHAPE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arithmetic of sizes in bytes and counts of elements: what does not fit is UINT64_MAX, a size that no memory has, so
  * that a single check at the end refuses it. */
 #ifndef OM_SIZES_H

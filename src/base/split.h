@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Splitting text. */
 #ifndef OM_SPLIT_H
 #define OM_SPLIT_H

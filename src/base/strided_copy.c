@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Strided copies.
  *
  * Axes that are contiguous in both source and target are merged first, so that most copies reduce

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Elements that are moved without being interpreted. */
 #ifndef OM_STRIDED_COPY_H
 #define OM_STRIDED_COPY_H

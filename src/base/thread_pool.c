@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Worker threads for parallel loops.
  *
  * `state` is one number: the loop's generation, whether the loop is open, and how many threads are in it.  The

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values of every type as entries of a .npz file. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values of every type as entries of a .npz file.
  *
  * A tensor NAME is the entry NAME.  A sequence or an optional is NAME.length, a number, and NAME[0], NAME[1], ...,

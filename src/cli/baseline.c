@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The baseline of a suite: recorded figures of its models that may not grow.
  *
  * Times are stored only if they are compared, so that a baseline changes only when a plan does. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Little-endian integers in files, and byte ranges of files. */
 #ifndef OM_BYTES_H
 #define OM_BYTES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Caches with spare rows: files have the rows of the model, and runs use buffers. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Caches with spare rows (pass `capacity`): files have the rows of the model, and runs use buffers. */
 #ifndef OM_CLI_CACHES_H
 #define OM_CLI_CACHES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checkpoints: all states by name, and the progress of the training under names that no state
  * has. NumPy can read them. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The progress of a training and its states, in a .npz file. */
 #ifndef OM_CHECKPOINT_H
 #define OM_CHECKPOINT_H

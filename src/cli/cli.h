@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The command line: shared by the subcommands.
  *
  * A subcommand is a table entry: name, help, options, function; local.mk lists them.  The driver parses the command

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Comparison of two tensors within a floating-point tolerance. */
 #include <config.h>
 

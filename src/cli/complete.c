@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Completion scripts for bash, zsh and fish.  Commands, options and topic names are completed
  * from the tables; all other words are files. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Elements of inputs and outputs: loading, generation, saving. */
 #include <config.h>
 

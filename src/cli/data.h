@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Elements of inputs, and expected outputs: files and formulas. */
 #ifndef OM_DATA_H
 #define OM_DATA_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Samples: lookup by name, shuffling, gathering into batches. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Training samples: tensors of a .npz file, one sample per index of their first dim. */
 #ifndef OM_DATASET_H
 #define OM_DATASET_H

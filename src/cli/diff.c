@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* diff: what differs in the memory of two models, and which tensors make the difference. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dump: a model as text, before or after passes. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inference models with trained weights: evaluated on samples, and saved.
  *
  * Each evaluation plans its own copy of the program, because folded values depend on the weights.  The

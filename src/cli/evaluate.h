@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Evaluation of a model on samples that it was not trained on. */
 #ifndef OM_EVALUATE_H
 #define OM_EVALUATE_H

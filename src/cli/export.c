@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plans in formats of other programs: `--export FORM:FILE`. */
 #include <config.h>
 

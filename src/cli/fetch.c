@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fetch: download models by name into the cache, or list the available models. */
 #include <config.h>
 

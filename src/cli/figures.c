@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The figures of a model as JSON: in a baseline, and from the process that tried the model. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* grad: write a model with its gradients, or a training step. */
 #include <config.h>
 

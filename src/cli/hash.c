@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hash: the digest that binds a plan to its model. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* help: the table of subcommands, and the help of each. */
 #include <config.h>
 

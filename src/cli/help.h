@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Help in all formats: terminal, manual pages, shell completions. All of it is generated from
  * the tables of commands and topics. */
 #ifndef OM_HELP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Texts of `onnxmem help TOPIC` and of the manual page, apart from the commands. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* onnxmem: the command.  Finds the subcommand, parses the command line according to its table
  * entry, runs it, and reports errors. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From a model to a plan: load, bind shapes, run passes, verify. */
 #include <config.h>
 

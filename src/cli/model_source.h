@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The hub configured by the command line, the environment and the configuration file. */
 #ifndef OM_MODEL_SOURCE_H
 #define OM_MODEL_SOURCE_H

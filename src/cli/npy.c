@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* .npy: a header that is a Python literal, then the elements.
  * https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* NumPy's files: .npy holds one tensor, .npz several named ones. */
 #ifndef OM_NPY_H
 #define OM_NPY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rules for operators that have no definition: `--op` and `--op-rules`. */
 #include <config.h>
 

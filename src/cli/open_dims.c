@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Dims of inputs that no option gives: a batch is 1, and all others are named at once. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pack: run only the packer, on a problem from a table. */
 #include <config.h>
 

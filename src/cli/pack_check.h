@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Packings that other planners made: the offsets in a table. */
 #ifndef OM_PACK_CHECK_H
 #define OM_PACK_CHECK_H

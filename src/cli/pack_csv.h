@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Packing problems in tables. */
 #ifndef OM_PACK_CSV_H
 #define OM_PACK_CSV_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* passes: list the passes and the contract of each. */
 #include <config.h>
 

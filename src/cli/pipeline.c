@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The passes that a command runs: where they come from, and what is reported about them. */
 #include <config.h>
 

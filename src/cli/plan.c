@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plan: write the plan of a model into a copy of it. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* --plan-of: plans of other planners for a model. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plan requirements given by options: arenas, order, time limit. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A pool of processes.  Each writes to a pipe; the pool polls all pipes until one is readable or
  * the first time limit expires.  End of file means that the process has ended, because only that
  * process holds the write end. */

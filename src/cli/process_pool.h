@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs in processes of their own, several at a time: a job that crashes or exceeds its time
  * limit is reported as such and does not affect the others. */
 #ifndef OM_PROCESS_POOL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The progress of a long search: a line on a terminal that is rewritten repeatedly, and erased
  * before any other output. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* regress: plan, verify and run the models of a suite, and compare them with the baseline. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One model of a suite, in a process of its own.
  *
  * For each data set: plan for its shapes; write the plan into a copy of the model; read that copy,

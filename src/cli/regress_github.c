@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The outcome of a suite for GitHub's workflows: commands on the output of the step, which make
  * annotations, and a table in Markdown for its summary. */
 #include <config.h>

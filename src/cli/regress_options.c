@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The options that a baseline records.
  *
  * Figures are comparable if they were made with the same options, so the baseline has those of the

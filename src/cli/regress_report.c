@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The outcome of a suite as TAP, JUnit and JSON. */
 #include <config.h>
 

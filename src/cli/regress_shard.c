@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Suites that run on several machines: the outcomes of a part of the models, in a file, and files that are merged. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* report: the memory of a model, what is live at the peak, and the quality of the plan. */
 #include <config.h>
 

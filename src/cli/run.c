@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* run: execute a model in the memory of its plan. */
 #include <config.h>
 

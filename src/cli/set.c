@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* set: several models that run one after the other in one arena. */
 #include <config.h>
 

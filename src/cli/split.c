@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* split: cut a model into parts that each fit a memory. */
 #include <config.h>
 

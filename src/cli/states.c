@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* States of a model, `--tie`: outputs that replace inputs in the next run. */
 #include <config.h>
 

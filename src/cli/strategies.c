@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* --all-strategies: arena sizes of other planning strategies, with other orders of the ops.
  *
  * Each order starts from a program of its own, since passes change it; views and in-place decisions

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* strip: remove the plan from a model. */
 #include <config.h>
 

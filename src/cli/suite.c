@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Suites: a JSON object that lists models, or a folder of models. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Suites of models, their baselines, and the outcome. */
 #ifndef OM_SUITE_H
 #define OM_SUITE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reports of models with open dims: formulas of their symbols.
  *
  * The symbols get a range of sizes, and the model a plan for it, whose formulas are shown.  Not every size is possible for every

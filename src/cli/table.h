@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tables in files: rows of comma-separated fields, with a header line. */
 #ifndef OM_TABLE_H
 #define OM_TABLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Output width: tables are cut to the terminal, texts are wrapped. Output to a file or another
  * program is never cut. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The tensors of .tflite files, as a table of buffers. */
 #ifndef OM_TFLITE_TABLE_H
 #define OM_TFLITE_TABLE_H

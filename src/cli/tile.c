@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tile: write a model whose large values are never there as a whole. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* train: run a training step over the samples of a file for several epochs.
  *
  * The order of the samples depends on the seed and the number of the epoch only, and nothing else

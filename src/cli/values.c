@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inputs that are constants: --value NAME=V,V or NAME:FILE.npy. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* verify: check that the plan in a model is valid and belongs to that model. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* why: the peaks that make the arena as large as it is, or the life of one value. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Calls: validation, and computing one at once. */
 #include <config.h>
 

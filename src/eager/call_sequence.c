@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sequences of calls: recognition while they run.
  *
  * The calls since the last end of a sequence are a path from the root of a trie.  A call of a path is its kind and where its

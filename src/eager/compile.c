@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replays: the calls of a sequence as one planned program.
  *
  * Variables from outside are its inputs, live results its outputs, in the memory of their variables.  It is planned as it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The context of a dynamic graph. */
 #include <config.h>
 

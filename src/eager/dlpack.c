@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tensors of DLPack: the layout of its structs, version 0 of the interface, and the types that both have. */
 #include <config.h>
 

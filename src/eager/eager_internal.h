@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Internals of the dynamic graph.
  *
  * A call is looked up as a *kind*: operator, attributes, types and shapes, with its kernel prepared (kind.c).  It is computed

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Elements in memory of others, and memory of variables that is lent to others. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of recorded calls, by the rules of src/grad.
  *
  * The records that lead to the loss become a program, in the order of the calls.  The backward path that the rules build for

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kinds of calls: the operator with its attributes, for inputs of given types and shapes, and its prepared kernel.
  *
  * Inference decides what a kind depends on.  As a rule that is types and shapes.  If shapes of outputs are not known

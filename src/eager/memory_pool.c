@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of variables: blocks of few sizes, which are kept for the next variable when they are released.
  *
  * There are four sizes for each power of two, so that a block is at most a quarter larger than what is asked for.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Programs as ops: a program is bound to the shapes of its inputs, planned and kept, once for each of them. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Recorded calls.
  *
  * There is no list of them: a result owns the record of its call, and a record owns the inputs.  So a record lives exactly as

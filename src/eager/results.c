@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Remembered results: a pure call on variables that it was made on before has its results already.
  *
  * Variables are immutable and never have the number of another one, so that the key is the kind and the numbers of the inputs:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Variables: tensors with reference counts. */
 #include <config.h>
 

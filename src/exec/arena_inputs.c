@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inputs of the graph in an arena: their elements are copied there at the start of each run.
  *
  * The caller may instead write an input directly where it is, or pass a result of the previous run, which is in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Addresses of values, inside and outside the arenas. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Constants: materialized if kernels read them; folded ops without elements are computed
  * once.
  *

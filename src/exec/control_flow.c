@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ops with bodies: If, Loop, Scan.
  *
  * Nothing is copied when the plan assigns source and destination the same address:

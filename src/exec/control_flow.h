@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ops with bodies: shared by control_flow.c (If, Loop, Scan) and sequence_map.c (SequenceMap,
  * Scan of version 8). */
 #ifndef OM_CONTROL_FLOW_H

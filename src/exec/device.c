@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ops on a device: opening it, its memory, and its kernels; see device.h. */
 #include <config.h>
 

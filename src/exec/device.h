@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ops on a device: its memory, its kernels, and the order of its commands. */
 #ifndef OM_EXEC_DEVICE_H
 #define OM_EXEC_DEVICE_H

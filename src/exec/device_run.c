@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ops on a device: what they do in a run; see device.h. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Streams: which op runs in which one, and what it waits for.
  *
  * Ops are started in the order of the plan.  Two that use the same bytes, one of them to write, keep that order: by their

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Public interface of the executor: construction, binding of the caller's memory, runs. */
 #include <config.h>
 

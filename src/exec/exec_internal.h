@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Internals of the executor.
  *
  * Every value has a slot: its tensor in the current run.  A *fixed* value has a

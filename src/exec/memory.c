@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tensor storage outside the arenas: sizes are checked, and failures reported with a message. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Strings and objects of a run, and their release between the iterations of a loop.
  *
  * They are allocated in one arena, because they are immutable and shared without counting

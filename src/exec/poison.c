@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Poison: memory is filled with a pattern when its contents die, so that reads of
  * dead bytes corrupt the results visibly; guards around every arena detect
  * out-of-bounds writes.

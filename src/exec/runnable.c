@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checks that the program can be run.  Only ops that its results depend on are considered. */
 #include <config.h>
 

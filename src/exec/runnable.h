@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Programs that can be executed. */
 #ifndef OM_RUNNABLE_H
 #define OM_RUNNABLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Scan outputs of loops: one element per iteration, concatenated along an axis.
  *
  * If the storage of the output is available during the loop, elements are written

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bodies that are run for each element of a sequence (SequenceMap), and for each element of
  * each sequence of a batch (Scan of version 8).
  *

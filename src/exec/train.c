@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Training: states and their update by a step.
  *
  * A state that the plan aliases is overwritten by the run itself.  Other states are results

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Blocks of weights in files; see weight_cache.h. */
 #include <config.h>
 

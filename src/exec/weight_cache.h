@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Blocks of weights in files, which later runs map instead of making them again.
  *
  * A file is named by a digest of all that its block is made of, except for elements that lie in the files of the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The key of a block of weights: a digest of all that it is made of, except elements in files; see weight_cache.h. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How the constants of an executor are made; shared by constants.c and weight_key.c. */
 #ifndef OM_WEIGHTS_H
 #define OM_WEIGHTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bodies of ops, and their counterparts in the backward path. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Helpers shared by the rules of larger operators: a body and its counterpart in the backward path,
  * ops whose inputs and outputs are known only when their bodies are complete, and operators that are
  * differentiated by decomposition. */

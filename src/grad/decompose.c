@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Differentiation by decomposition.
  *
  * The rule builds the operator again from smaller ones, in the backward path; those are differentiated

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values of fixed shape: one pass over the ops of a body and of its nested bodies, in order. */
 #include <config.h>
 

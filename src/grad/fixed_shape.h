@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which values of a loop body have the same shape in every iteration.
  *
  * A shape is fixed if all its dims are numbers or follow from dims of inputs of the graph, or if the op

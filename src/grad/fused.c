@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients that are a single op: a call of a function, whose body is what the rule builds.
  *
  * The forward op is copied into a program of its own, in which everything that it reads, computes and

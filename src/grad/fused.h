@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients that are a single op of org.onnxmem.grad.
  *
  * The inputs of such an op are what the gradient is computed from: gradients of outputs of the forward

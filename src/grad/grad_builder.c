@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The builder for gradient rules: standard operators, in the program's opset, appended to the backward
  * path.
  *

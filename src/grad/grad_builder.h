@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients: queries and ops for rules in addition to those of onnxmem/autodiff.h, and the
  * differentiation of bodies. */
 #ifndef OM_GRAD_BUILDER_H

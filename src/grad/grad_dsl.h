@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Abbreviations of the ops that rules use most; `g` is the rule's context. */
 #ifndef OM_GRAD_DSL_H
 #define OM_GRAD_DSL_H

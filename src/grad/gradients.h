@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The gradients of operators.  A rules file holds the rules of one operator family and, at its end,
  * the table that registers them, which ends with an entry without a name.  A new gradient is a rule
  * and a table entry in its file; a new file is one line in OM_GRADIENT_TABLES. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Is the opset of a program too old for gradients?  Shared with the command. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Programs that are too old for gradients. */
 #ifndef OM_OLD_PROGRAM_H
 #define OM_OLD_PROGRAM_H

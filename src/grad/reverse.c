@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reverse-mode differentiation.
  *
  * A forward pass marks all values that depend on those whose gradients are requested.  A pass over the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* State shared by the reverse pass and the builder of gradients. */
 #ifndef OM_TAPE_H
 #define OM_TAPE_H

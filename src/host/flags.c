@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Options of passes that are also command-line options. */
 #include <config.h>
 

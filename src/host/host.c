@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The host: the set of available passes. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Internals of the host. */
 #ifndef OM_HOST_H
 #define OM_HOST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Modules: passes of third parties.
  *
  * A module may have been built for another version, so every field of its om_pass is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Options of passes; see onnxmem/pass.h. */
 #ifndef OM_OPTION_H
 #define OM_OPTION_H

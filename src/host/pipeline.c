@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The pipeline that plans a program: passes of the target, and those that make the same program for all sizes of ranges.
  *
  * What an executor fuses may depend on sizes, as those of 1 are broadcast.  Then there is no plan for all sizes, so such a pass is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Formulas of plans with ranges: the sizes of values as polynomials.
  *
  * Copies of the open program are bound to up to three sizes of each symbol, which give polynomials, and to more sizes, at which

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Binds a program to sizes of ranges; see range_binding.h. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Binds a program to sizes of ranges. */
 #ifndef OM_RANGE_BINDING_H
 #define OM_RANGE_BINDING_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Verifies the facts that passes declare to preserve, in builds with --enable-checked.
  *
  * Only facts that can be checked in one traversal are checked: calls, types and shapes,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Execution of pipelines: options of passes, required facts, provided facts. */
 #include <config.h>
 

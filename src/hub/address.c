@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* URLs, and the locations of the cache and the configuration file. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files that are named by their address instead of by a manifest: "hf:ORG/REPO/FILE[@REV]" and URLs, each with an optional
  * "#sha256=SUM". */
 #include <config.h>

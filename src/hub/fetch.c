@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files from the cache, or downloads into it.
  *
  * A file is downloaded as PATH.part.  The process that writes it holds a lock on

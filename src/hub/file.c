@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files of the cache: folders, checksums, reading of small files. */
 #include <config.h>
 

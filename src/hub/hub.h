@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Downloads of models: a manifest lists the models, a cache has the downloaded
  * files, mirrors have the others.
  *

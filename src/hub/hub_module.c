@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Transfers and archives, by the module that has their libraries. */
 #include <config.h>
 

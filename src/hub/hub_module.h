@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The module onnxmem-hub.so: what fetching needs of libcurl and libarchive.  It is loaded by the first transfer or
  * archive. */
 #ifndef OM_HUB_MODULE_H

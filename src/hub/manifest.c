@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Manifests: the available models, their locations, sizes and checksums.
  *
  * Two formats are read.  The format of onnxmem is an object:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fetching for programs that use the library; see onnxmem/fetch.h. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sources of models, in order of precedence: those of the caller, environment, configuration file, manifest. */
 #include <config.h>
 

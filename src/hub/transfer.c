@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One request, by libcurl.
  *
  * A request that continues a file asks for the rest.  The answer may be 206: the

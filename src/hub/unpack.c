@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Archives of a model and its test data, unpacked next to the archive.
  *
  * An archive may only create files and folders in a new folder of its own.  A path

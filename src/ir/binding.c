@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bindings of symbols and shapes.
  *
  * A binding is resolved before it is applied: numbers of symbols, and shapes of the inputs, by the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Questions about the symbols of a program. */
 #ifndef OM_IR_BINDING_H
 #define OM_IR_BINDING_H

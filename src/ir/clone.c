@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Cloning of ops, with their bodies. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Cloning of ops and their bodies. */
 #ifndef OM_CLONE_H
 #define OM_CLONE_H

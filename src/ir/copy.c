@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Copies of whole programs.
  *
  * A copy has the ids, names, positions and use lists of its source, so that the same passes give the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Expressions of dims, by recursive descent; the depth of parentheses is limited. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names of dims that are expressions of other dims, as exporters write them: "past + sequence", "2*(s30//2) + 1". */
 #ifndef OM_DIM_EXPRESSION_H
 #define OM_DIM_EXPRESSION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Building and changing a program: functions that only sources of the library call; see
  * onnxmem/builder.h. */
 #ifndef OM_EDIT_H

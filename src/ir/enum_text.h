@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The texts of enumerations of onnxmem/ir.h and onnxmem/assignment.h. */
 #ifndef OM_ENUM_TEXT_H
 #define OM_ENUM_TEXT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reduces a program to a range of its ops: a part that runs alone. */
 #include <config.h>
 

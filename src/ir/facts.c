@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The valid facts about a program.
  *
  * Facts of in-tree passes are bits.  A third-party fact is an entry in a short list, with a name and

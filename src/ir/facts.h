@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Third-party facts, which have names instead of bits. */
 #ifndef OM_FACTS_H
 #define OM_FACTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Limits that passes reached. */
 #ifndef OM_LIMITS_H
 #define OM_LIMITS_H

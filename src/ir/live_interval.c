@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lifetimes: sets of steps. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lifetimes: sets of steps; see onnxmem/assignment.h. */
 #ifndef OM_LIVE_INTERVAL_H
 #define OM_LIVE_INTERVAL_H

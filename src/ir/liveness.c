@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Live sets at an op, derived from those that the `live` pass recorded at the ends of basic blocks:
  * one backward walk over the block for each query.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Live sets; computed by om_live_sets(). */
 #ifndef OM_LIVENESS_H
 #define OM_LIVENESS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names of values.
  *
  * A hash table with separate chaining through the values: the number of buckets equals the number of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The names of the values of a program: a hash table, in which values of different blocks may have
  * the same name. */
 #ifndef OM_NAMES_H

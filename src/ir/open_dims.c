@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Dims of inputs that are open: those of a batch, and the others. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators of a program.
  *
  * Operators are defined above the program, but its ops are looked up among them.  So the creator of a program

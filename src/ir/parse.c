@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Programs as text: parser.
  *
  *	program "name" ir 8 opset 13 opset com.microsoft 1

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which ops precede which in every valid order of the ops of a graph.
  *
  * The ops of the graph are the nodes; an op with bodies is one node, which includes all outer values

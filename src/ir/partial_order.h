@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The partial order of ops, for plans that hold for every order. */
 #ifndef OM_PARTIAL_ORDER_H
 #define OM_PARTIAL_ORDER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Programs as text: printer.  See parse.c for the grammar.
  *
  * The text depends on the program alone: not on addresses, times or hash order. Facts found by passes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Queries of a program: attributes, scopes, storage, steps. */
 #include <config.h>
 

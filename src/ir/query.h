@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Queries of programs, ops and attributes; see onnxmem/ir.h. */
 #ifndef OM_QUERY_H
 #define OM_QUERY_H

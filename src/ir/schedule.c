@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Orders of execution, stored outside of the program. */
 #include <config.h>
 

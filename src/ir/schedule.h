@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Schedules of a program; see onnxmem/assignment.h. */
 #ifndef OM_SCHEDULE_H
 #define OM_SCHEDULE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* States by name: inputs of the graph that its outputs replace in the next run.
  *
  * Exporters of decoders do not declare which output is which input of the next step, but name both alike:

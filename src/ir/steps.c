@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The op of a step, and how ops are called in messages. */
 #include <config.h>
 

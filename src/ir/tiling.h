@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What tiling did to a program: see onnxmem/tiling.h. */
 #ifndef OM_IR_TILING_H
 #define OM_IR_TILING_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Programs as text: the context-free parts, which are words, numbers, types and elements. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tokenizer of program text, used by parse.c. */
 #ifndef OM_TOKENS_H
 #define OM_TOKENS_H

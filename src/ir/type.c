@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Types of values, matching of objects against them, and shapes of inputs. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Types of values, and shapes of inputs. */
 #ifndef OM_TYPE_H
 #define OM_TYPE_H

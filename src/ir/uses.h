@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Uses of values, maintained by the builder.
  *
  * Each input of an op and each result of a block has a use record, which is linked into the list of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checks the invariants that passes rely on.  Reports all violations, not only the first. */
 #include <config.h>
 

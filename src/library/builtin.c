@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* All operators with their kernels, and all passes; and the functions that make what is built of them: programs,
  * whose ops are looked up among the operators, and hosts. */
 #include <config.h>

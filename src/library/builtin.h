@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The operators of this library. */
 #ifndef OM_BUILTIN_H
 #define OM_BUILTIN_H

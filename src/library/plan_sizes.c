@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Verifies plans with ranges for all of their sizes. */
 #include <config.h>
 

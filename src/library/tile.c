@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tiling as programs use it: the pass, and the plan of its result. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The choice between the direct algorithm and Winograd's, by a model of their costs.
  *
  * Transformed weights are 4 times (tiles of 4) or 1.8 times (tiles of 2) as large.  Where few pixels have many channels,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The algorithm of a convolution. */
 #ifndef OM_CONV_ALGORITHM_H
 #define OM_CONV_ALGORITHM_H

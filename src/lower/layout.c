@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Forms of values, and the walk over the ops; see layout.h. */
 #include <config.h>
 

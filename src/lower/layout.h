@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Channels-last layout: the program is rewritten for the kernels of org.onnxmem.cpu.
  *
  * The idea: a value of the original program may have a *form*, which is another value with the same elements in

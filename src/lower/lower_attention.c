@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attention, as exporters write it: softmax(scale Q K^T + mask) V.
  *
  * From the Softmax the scores are followed back, over masks and scales, to a product, and the weights on to the

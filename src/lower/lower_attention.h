@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Recognition of attention. */
 #ifndef OM_LOWER_ATTENTION_H
 #define OM_LOWER_ATTENTION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ops that follow the form of an input: elementwise ops, and ops that name axes; see the table of layout.c. */
 #include <config.h>
 

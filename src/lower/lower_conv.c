@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions, pools and what follows them in the table of layout.c. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products with constant matrices: see the table of layout.c.
  *
  * They need no form, as their last axis is that of the columns; they are lowered along with convolutions because

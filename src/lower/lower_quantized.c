@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layers of 8-bit integers: see the table of layout.c.
  *
  * The kernels compute with sums of 32 bits.  The operators add a bias without loss, so that a layer is lowered only if

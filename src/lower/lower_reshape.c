@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Transposes and reshapes of values with a form; see layout.h. */
 #include <config.h>
 

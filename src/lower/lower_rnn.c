@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Recurrent layers: the products of the input with W for all steps and directions become one MatMul, and what is
  * left is an op that has R packed.
  *

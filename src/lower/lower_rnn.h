@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Recurrent layers for the kernels of org.onnxmem.cpu. */
 #ifndef OM_LOWER_RNN_H
 #define OM_LOWER_RNN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Placement of ops on a device; see place_devices.h.
  *
  * A device runs an op if there is a row of kernels for it (opdef/device_kernel.h), or if its output is a view.  Control

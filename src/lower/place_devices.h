@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What runs on a device: chosen by cost, with copies between its memory and that of the processor. */
 #ifndef OM_PLACE_DEVICES_H
 #define OM_PLACE_DEVICES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Views of values; see view.h.
  *
  * An op that moves elements is described by the step that each axis of one side makes on the other side.  An axis

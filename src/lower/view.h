@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Views: axes over the elements of a value, which may be followed to the value that they come from. */
 #ifndef OM_LOWER_VIEW_H
 #define OM_LOWER_VIEW_H

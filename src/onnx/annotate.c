@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plans inside models.  One entry of the model's metadata is authoritative; annotations of
  * individual values are informative mirrors and may be lost. */
 #include <config.h>

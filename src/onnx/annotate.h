@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the writers and the reader of plans. */
 #ifndef OM_ANNOTATE_H
 #define OM_ANNOTATE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The graph digest "canon1": covers exactly the properties that determine whether a plan
  * applies.  docs/plan-format.md defines it; tokens are hashed in the order given there.
  *

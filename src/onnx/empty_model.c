@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Empty models, for programs that are built by hand: the bytes of such a file are read as those of any other. */
 #include <config.h>
 

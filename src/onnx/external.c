@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* External data: files in the model's folder, mapped and not copied. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Import of a model as a program.
  *
  * A graph is read in four steps.  Values are created for parameters, constants and

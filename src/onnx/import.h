@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reading the program of a model. */
 #ifndef OM_IMPORT_H
 #define OM_IMPORT_H

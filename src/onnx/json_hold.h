@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* JSON owned by an arena, so that it is released also if memory runs out during construction. */
 #ifndef OM_JSON_HOLD_H
 #define OM_JSON_HOLD_H

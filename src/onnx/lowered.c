@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The digest of a program: a sequence of tokens, each with its length, of all values and ops by their numbers. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Programs that passes have rewritten for an executor, as plans refer to them.
  *
  * Such a plan is stored in the model as it was: the document lists the passes, and the digest of the program that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Metadata of a model other than the plan: which results are parameters of the next run, and
  * to which phase of a training step a node belongs.
  *

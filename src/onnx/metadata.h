@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Metadata of a model other than the plan. */
 #ifndef OM_METADATA_H
 #define OM_METADATA_H

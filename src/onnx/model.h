@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The in-memory representation of a model: the unpacked messages of its file.
  *
  * Private to src/onnx.  All messages and additions to them are allocated in `mem`

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The file that a planned model was made from; see original.h. */
 #include <config.h>
 

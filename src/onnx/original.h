@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The file that a planned model was made from, kept in the planned file as a difference to it.
  *
  * A planned file ends with one more entry of the model's metadata, OM_KEY_ORIGINAL.  Its value tells how to make

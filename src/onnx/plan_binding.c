@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which sizes a plan is read for.
  *
  * A plan is made for numbers: a document has those of symbols, and the shapes of inputs.  For symbols with a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The sizes that a plan is read for. */
 #ifndef OM_PLAN_BINDING_H
 #define OM_PLAN_BINDING_H

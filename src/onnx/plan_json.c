@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writes a plan as a JSON document, "memplan/1"; the format is defined in
  * docs/plan-format.md. */
 #include <config.h>

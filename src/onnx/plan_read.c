@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads plans from models.  The document is checked against its digest, the model against
  * the graph digest in the document, and every name against the program.  om_plan_verify()
  * checks the plan itself. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reading plans from models. */
 #ifndef OM_PLAN_READ_H
 #define OM_PLAN_READ_H

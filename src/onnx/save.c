@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Saving models to files.  Messages are packed incrementally, without a second copy of the model in memory. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Conversion of tensors and types from and to messages. */
 #include <config.h>
 

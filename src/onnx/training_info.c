@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Training information of a model.
  *
  * The graph of the file is unchanged, and the rest of the program becomes the algorithm, which runs

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Initializers that a program does not read any more. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Updates a model from its program.
  *
  * Node lists are rebuilt in program order.  Messages of ops and attributes that came

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Updating a model from a program: shared by the graph and the training information. */
 #ifndef OM_UPDATE_H
 #define OM_UPDATE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files of non-tensor values: sequences, optionals, maps. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* TensorProto files. */
 #ifndef OM_VALUE_FILES_H
 #define OM_VALUE_FILES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Validation of packed messages before they are unpacked, and copies of them without large raw data.
  *
  * The reader of protobuf-c recurses to the nesting depth of the messages, truncates

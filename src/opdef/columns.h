@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Functions for members of operator definitions, and their helpers. */
 #ifndef OM_COLUMNS_H
 #define OM_COLUMNS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Composite operators: see composite.h.
  *
  * A part is a call of the definition of its operator, with a synthetic op.  Every intermediate tensor

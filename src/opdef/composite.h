@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Composite operators.
  *
  * A recipe decomposes an operator into parts: it takes the inputs, applies standard operators to them

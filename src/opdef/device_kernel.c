@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of kernels for devices, and lists of launches; see device_kernel.h. */
 #include <config.h>
 

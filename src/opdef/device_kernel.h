@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels for devices: which ops a device computes, and by which launches.
  *
  * A row serves one operator.  Its `launches` turns an op with known types and shapes into launches of kernels, whose

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Constant folding. */
 #ifndef OM_FOLD_H
 #define OM_FOLD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Constant folding: ops whose inputs are known are computed while planning.
  *
  * Outputs that are views of constants cost nothing, however large.  For splats, elementwise operators

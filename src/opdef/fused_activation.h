@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The activation that optimizers fuse into an operator of com.microsoft: FusedConv, FusedGemm.
  * The attribute `activation` names an operator of ai.onnx; its parameters are in
  * `activation_params`, or in `activation_alpha` and `activation_beta`. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators of org.onnxmem.grad: gradients of one operator, computed in one op.
  *
  * Such an op reads what the gradient is computed from: gradients of outputs of the forward op, its

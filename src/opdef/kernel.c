@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels of ops: selection, preparation, execution, and the attributes in their states. */
 #include <config.h>
 

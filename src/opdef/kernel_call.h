@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Selection and calls of kernels; see onnxmem/kernel.h. */
 #ifndef OM_KERNEL_CALL_H
 #define OM_KERNEL_CALL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The kernel registry: a hash table of lists, with the newest entry first.
  *
  * The key is device, domain and name.  Few entries share a key, so versions, types and `supports` are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Upper bounds for sizes that elements of a run decide.
  *
  * An operator that decides sizes has a bound of its own (om_opdef.max_shape).  For one whose dims never shrink where dims of its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Upper bounds for sizes that elements of a run decide. */
 #ifndef OM_MAX_SIZES_H
 #define OM_MAX_SIZES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Access to elements of any numeric type.  If the type is a constant at the call, the switches are
  * folded away: EACH_FLOAT() generates such loops.
  */

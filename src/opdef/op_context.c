@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Contexts of ops: initialization, inference, and guarded callbacks. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators: contexts, inference, and helpers for callbacks of operator definitions; see onnxmem/opdef.h. */
 #ifndef OM_OP_CONTEXT_H
 #define OM_OP_CONTEXT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Definitions by rules, for operators that have none.
  *
  * A rule is a text, "DOMAIN:NAME=PROPERTY,...".  It becomes an om_opdef without a kernel, whose callbacks

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Definitions of operators by rules: see om_prog_op_rule(). */
 #ifndef OM_OP_RULE_H
 #define OM_OP_RULE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Partially known lists of integers, and symbols of computed dims.
  *
  * For operators that move elements, the kernel itself is used: unknown elements are replaced by tags,

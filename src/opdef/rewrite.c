@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rewriting: a matcher, and a driver with a worklist.
  *
  * The worklist is a queue that initially contains all ops in program order, and contains an op at most

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rewriting: building blocks for passes that find their own matches; see onnxmem/rewrite.h. */
 #ifndef OM_REWRITE_INTERNAL_H
 #define OM_REWRITE_INTERNAL_H

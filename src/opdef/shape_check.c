@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes that elements of inputs decide.
  *
  * A plan has a size for every output.  Where that size follows from types, shapes and constants, inference has proven

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of ops: the calls of the columns `slice` and `partial`, and what columns share; see slice.h. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of ops, for columns of operator definitions and for passes inside the library; see onnxmem/slice.h. */
 #ifndef OM_OPDEF_SLICE_H
 #define OM_OPDEF_SLICE_H

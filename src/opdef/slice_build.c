@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Building the op of a part; see onnxmem/slice.h.
  *
  * The new op is inferred, and the shapes of its outputs are compared with those of the parts, so that a column that

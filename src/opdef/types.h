@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lists of element types, for loops that are instantiated for each of them: name of the type, C type of
  * an element, and C type to compute in: the same, or for integers an unsigned type, which wraps around. */
 #ifndef OM_TYPES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A family is a source file of operators that share code.  Its table of definitions is terminated by an
  * entry without a name.  A new family NAME is a file NAME.c and its line in OM_FAMILIES. */
 #ifndef OM_FAMILY_H

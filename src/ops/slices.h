@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Functions for the columns `slice` and `partial` of operator definitions, by the kind of operator; what an operator
  * shares with others is in opdef/slice.h.  A function says in its comment along which axes there are parts. */
 #ifndef OM_OPS_SLICES_H

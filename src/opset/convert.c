@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Opset conversion: every op of ai.onnx is converted version by version.
  *
  * Most operators are unchanged between opsets.  For each version that changed an operator, a rule

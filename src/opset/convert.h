@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* State and helpers of conversion rules, which convert one op to a newer opset. */
 #ifndef OM_CONVERT_H
 #define OM_CONVERT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Conversion of programs to newer opsets. */
 #ifndef OM_OPSET_CONVERT_H
 #define OM_OPSET_CONVERT_H

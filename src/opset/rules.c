@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Conversion rules: one for every version that changed an operator.
  *
  * Most changes are syntactic: an attribute became an input.  If the semantics changed, attributes

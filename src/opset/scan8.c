@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Scan of opset 8 iterated over batches of sequences.  It is converted to a Scan over the batch
  * whose body is a Scan over each sequence.
  *

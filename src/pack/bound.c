@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A lower bound for the height of any packing: the most bytes in use at one step.
  *
  * If every offset is a multiple of a number g, memory is divided into cells of g

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One branch-and-bound search of the tree of packings, for one goal.
  *
  * Among the packings that reach the goal take one with the least sum of offsets.

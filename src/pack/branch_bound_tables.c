@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The searched component as tables: sections, neighbors, symmetric items, and
  * branching orders. */
 #include <config.h>

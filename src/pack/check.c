@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Is a packing valid?  The code is independent of the packer on purpose: a sweep
  * over time that keeps the occupied ranges sorted by offset in a balanced tree (a
  * treap whose priorities are derived from the index, so runs repeat). Every

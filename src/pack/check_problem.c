@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Is the packing of a whole problem valid?  Each pool is checked by
  * om_pack_check(), pairs one by one, groups member by member.  The packer uses none
  * of this code. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A lower bound for packing by pairs: the heaviest clique of the interference
  * graph, whose members all require bytes of their own.
  *

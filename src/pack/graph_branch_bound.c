@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Branch and bound for a few buffers by pairs: all packings that may be minimal.
  *
  * Of the packings of minimal height take one with the least sum of offsets.  No

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Packing by an interference list: pairs of buffers that may not overlap, no time.
  *
  * Units that are connected by pairs are packed together, one component after the

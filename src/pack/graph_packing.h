@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the files that pack by an interference graph. */
 #ifndef OM_GRAPH_PACKING_H
 #define OM_GRAPH_PACKING_H

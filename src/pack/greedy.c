@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Greedy placement of one buffer after the other: find the placed neighbors in
  * time, sort them by offset, choose a gap between them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Hill climbing: small changes of an order, kept if the packing does not get worse.
  *
  * For small components that neither the skyline nor the complete search supports.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Large neighborhood search: the buffers around the one with the highest end are
  * removed and placed again in another order; all others keep their offsets.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Assigns a pool to every buffer.
  *
  * Pools are filled one after the other; buffers with the most accesses per byte

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Do buffers at given offsets share a byte at some step?  For the packer's validation of its input; the
  * checker of packings answers the question for results, by other means (check.c).
  *

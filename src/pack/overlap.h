@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The packer's own test for overlaps; see overlap.c. */
 #ifndef OM_OVERLAP_H
 #define OM_OVERLAP_H

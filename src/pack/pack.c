@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The packer: validates the problem, splits it at steps where no buffer is live,
  * and packs each component on its own.  No component has to get below the bound of
  * the whole problem, or below the height of another component. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the files of the packer. */
 #ifndef OM_PACKER_H
 #define OM_PACKER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The portfolio: which packers run on a component, in which order.
  *
  * Three placement methods make a packing from an order of the buffers: a skyline,

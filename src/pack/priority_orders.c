@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Orders in which to place buffers.
  *
  * Each sorts by one property, largest first.  Ties are broken by time and then by

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whole problems: validate them, merge groups into rigid buffers, assign buffers to
  * pools, pack every pool on its own. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the layer above the packer: whole problems, with pools, groups and
  * interference lists. */
 #ifndef OM_PROBLEM_H

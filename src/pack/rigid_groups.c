@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Groups: buffers that are placed back to back become one rigid buffer, whose
  * rectangles are those of its members, each moved by its offset in the group. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Complete search: iterations of branch and bound.
  *
  * One run (branch_bound.c) searches for a packing that is not above a goal.  Most

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the files of the complete search. */
 #ifndef OM_SEARCH_H
 #define OM_SEARCH_H

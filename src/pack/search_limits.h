@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The limits of a search: nodes, work, time, target height. */
 #ifndef OM_SEARCH_LIMITS_H
 #define OM_SEARCH_LIMITS_H

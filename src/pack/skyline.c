@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Strip packing along a skyline.
  *
  * The skyline is a sequence of lines over time, each as high as the buffers below

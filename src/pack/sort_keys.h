@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sort keys and their comparison functions for qsort(). */
 #ifndef OM_SORT_KEYS_H
 #define OM_SORT_KEYS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A plan as ASCII art for a terminal: a column is one or several steps, a row a
  * range of the arena, a letter a value.  Several arenas are stacked, the first at
  * the bottom. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A plan as a C header, for programs that allocate the arena themselves.
  *
  * Names of a model are converted to C identifiers: other characters become _, and of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Compares two reports by their JSON, so that models and reports that were kept are compared in one way.
  *
  * Tensors are matched by name.  Of those that remain, two are taken for one that was renamed where they are the only

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What differs between two reports, and which tensors make the difference. */
 #ifndef OM_REPORT_DIFF_H
 #define OM_REPORT_DIFF_H

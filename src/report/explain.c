@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Why a value has its storage, in sentences: the value that it is a view of or computed over, or for each input of its op
  * why it is not computed over that.  The reasons are those of om_assignment_overwrite(). */
 #include <config.h>

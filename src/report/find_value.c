@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A value by its name, and the nearest names where there is none. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Makes plans from the addresses that another planner has given to values.
  *
  * Such a plan states addresses only.  Lifetimes are those of the program.  That an output is computed over an input, is

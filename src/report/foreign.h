@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plans by other planners: the addresses of the values of a graph, by name. */
 #ifndef OM_REPORT_FOREIGN_H
 #define OM_REPORT_FOREIGN_H

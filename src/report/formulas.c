@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Formulas of the sizes of a plan with ranges: as text, as JSON, and as macros of C. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A report as a self-contained HTML page: the numbers as JSON in a page that is
  * constant (page.html). */
 #include <config.h>

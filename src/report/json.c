@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A report as one JSON object, "onnxmem-report/1". Keys, their order and their
  * meaning are stable: keys may be added, none changes. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* JSON values shared by several documents. */
 #ifndef OM_REPORT_JSON_H
 #define OM_REPORT_JSON_H

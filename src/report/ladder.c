@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The ladder of peaks: steps at which more bytes are in use than before and after, by height. */
 #include <config.h>
 

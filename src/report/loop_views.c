@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The locations of values that rotate buffers in a loop.
  *
  * The steps of such a loop are shown as its first iterations side by side, as many

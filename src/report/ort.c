@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Settings of an ONNX Runtime session that match a plan.
  *
  * ONNX Runtime makes its own plan.  Its settings include the execution mode

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The picture of a packing: a report of buffers that belong to no program. */
 #include <config.h>
 

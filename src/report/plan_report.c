@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reports as texts, for programs that use the library; see onnxmem/report.h. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The numbers of a report, from the program and its plan. */
 #include <config.h>
 

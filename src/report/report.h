@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reports of a plan: one struct of numbers, several output formats.
  *
  * Everything is derived from the program and its plan; nothing is packed again.  All steps of a report are those of

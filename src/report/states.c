@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* States of a program in a plan: inputs that outputs replace in the next run, and why an output is not in the memory of
  * its input. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A plan as a picture: x is the step, y the address, a rectangle a value.
  *
  * The picture keeps its size; with more values the rectangles get smaller and

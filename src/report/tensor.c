@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A value and its surroundings: what is over and under it, and before and after it in its bytes. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads .tflite files, as far as a plan needs them.
  *
  * The file is a FlatBuffer.  A table is at an offset and starts with the distance to its vtable: two uint16 with sizes, then

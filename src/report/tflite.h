@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a plan needs to know about a .tflite file: the tensors of its first graph, and when they are in use. */
 #ifndef OM_TFLITE_H
 #define OM_TFLITE_H

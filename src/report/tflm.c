@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A plan as an offline plan of TFLite Micro: the content of the metadata entry
  * "OfflineMemoryAllocation" of a .tflite file, as a C array.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What both forms of offline plans for TFLite Micro share. */
 #ifndef OM_TFLM_H
 #define OM_TFLM_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A plan as an offline plan for a given .tflite file: offsets in the order of its tensors, which have the names of values.
  *
  * The runtime executes the ops of that file, in its order, so lifetimes are checked again, by the file alone: two

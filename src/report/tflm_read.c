@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads offline plans of TFLite Micro: the C array of words that tflm.c writes, or that of another program. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads offline plans of TFLite Micro. */
 #ifndef OM_TFLM_READ_H
 #define OM_TFLM_READ_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What tiling did: regions, the ladder of peaks, and why there is no lower one. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What tiling did, in reports. */
 #ifndef OM_REPORT_TILING_H
 #define OM_REPORT_TILING_H

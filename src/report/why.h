@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Why the arena is as large as it is: a ladder of peaks, and the life of one value. */
 #ifndef OM_WHY_H
 #define OM_WHY_H

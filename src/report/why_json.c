@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Why the arena is as large as it is, as one JSON object, "onnxmem-why/1". */
 #include <config.h>
 

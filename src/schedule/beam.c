@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Beam search: sets of ops by size, the best of each size are expanded.  The best
  * is the one with the lower peak so far, then with fewer bytes live.  An op that
  * frees at least as much as it makes and stays within the peak runs at once (see

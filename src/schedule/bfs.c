@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Breadth-first order: every op is first not ready, then ready, then done.
  *
  * An op is ready when all its predecessors are done; the one that became ready

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The minimal peak, by search over sets of ops.
  *
  * The bytes live between two ops depend on the set of executed ops, so an order is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Chains: which storages to keep, exactly, by dynamic programming.
  *
  * Storages form a chain if they are used again in the reverse of the order in which

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A schedule in which some storages are dropped and recomputed.
  *
  * A storage that is dropped in a gap dies after a use, and is recomputed when it is

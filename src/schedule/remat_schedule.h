@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the files of the rematerialization search. */
 #ifndef OM_REMAT_SCHEDULE_H
 #define OM_REMAT_SCHEDULE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which storages to drop to stay within a budget.
  *
  * First greedily: the candidate that lowers the bytes above the budget most for its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rematerialization: recompute storages to lower the peak.
  *
  * A storage without use for many ops may be dropped after a use and recomputed

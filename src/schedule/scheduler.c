@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Orders of low peak: simple parts at once, small parts exactly, the others as far
  * as the search nodes suffice.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Execution orders of low peak memory.
  *
  * Input: ops that produce and use storages; output: an order.  Like the packer,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Indices of a problem, and parts of it.
  *
  * Units.  An op x can run right before y without loss if y is its only successor,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A contiguous part of an order as a problem of its own.
  *
  * Its ops are numbered from 0; its storages are those that its ops make or use.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Constants that are equal in several parts are held once: all programs refer to the first of them. */
 #include <config.h>
 

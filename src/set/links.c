@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The shared values of a set: lists of inputs and outputs, each PART.NAME, in which `*` stands for the same text. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Planning a part of a set for each of its sizes. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Internals of sets of models. */
 #ifndef OM_SET_INTERNAL_H
 #define OM_SET_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The plan of a set as a document, "onnxmem-set-plan/1". */
 #include <config.h>
 

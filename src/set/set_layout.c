@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The arena of a set: arenas of parts and shared values as buffers, in the order in which parts run. */
 #include <config.h>
 

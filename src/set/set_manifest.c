@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The manifest of a set: parts with their sizes, and the order in which they run. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Running the parts of a set in one arena. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Verification of the plan of a set, by a simulation of runs.
  *
  * It knows where parts and buffers are, and which part reads and writes what; lifetimes are not looked at. */

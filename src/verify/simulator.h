@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Internals of the verifier: the state of a simulated run, and the interfaces between its files.
  *
  * verify_plan.c performs the static checks and starts the simulation; verify_memory.c simulates reads,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The verifier's simulation of blocks and branches.
  *
  * Each branch starts from a copy of the state; after an If, bytes that a branch wrote have no owner.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checks of plans for programs that run on devices in part: an op finds its inputs in the memory where it runs, and every
  * value is in an arena of the memory that it is computed in. */
 #include <config.h>

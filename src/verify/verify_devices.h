@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See verify_devices.c. */
 #ifndef OM_VERIFY_DEVICES_H
 #define OM_VERIFY_DEVICES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The verifier's simulation of loops.
  *
  * Iterations are simulated one after the other, with every value at the address given by its

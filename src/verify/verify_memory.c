@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The verifier's simulation of reads, writes and plain ops. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The verifier of parallel-safe plans.
  *
  * The order of the file is one of the possible orders: the simulation shows that the plan is valid in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checks that a plan is valid in every order: the accesses observed by the simulation in verify_plan.c
  * are checked against the data dependences of the program.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The verifier of plans.
  *
  * It does not rely on results of passes or packers: it simulates the run that the program describes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The verifier with a limit on its memory. */
 #ifndef OM_VERIFY_PLAN_H
 #define OM_VERIFY_PLAN_H

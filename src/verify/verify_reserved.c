@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The verifier: placements must reserve the bytes of every location that a multi-view gives a value.
  *
  * An observer of memory in a run, such as the executor when it poisons dead bytes, derives only from

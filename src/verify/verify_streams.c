@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The check of streams; see verify_streams.h.
  *
  * Every agent, the host and the streams, has a vector clock: by agent, the position of its last op that is done before

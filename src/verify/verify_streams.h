@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Order of ops on several streams of a device: what the executor waits for, and a check that this is enough. */
 #ifndef OM_VERIFY_STREAMS_H
 #define OM_VERIFY_STREAMS_H

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What bench/run.py concludes from profiles and times: classes, shares, targets, the page; and outputs in float64."""
 import os
 import sys

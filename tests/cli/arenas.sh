@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Budgets, and several arenas: in reports, in files, in runs.
 om report "$models/digits.onnx" --budget 6K --budget-of arena | sed -n '4,8p'
 om report "$models/digits.onnx" --budget 6143 --budget-of arena

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The weights of a run in files that later runs map.
 cat >weights.ir <<'END'
 program "weights" ir 8 opset 18

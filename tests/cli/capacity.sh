@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Caches with spare rows: new rows are written in place, and a run takes and gives the rows of the model.
 cat >step.ir <<'IR'
 program "step" ir 10 opset 18

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Copies that are ops count: a branch that passes a captured value on, by Identity, while another op reads the value
 # later.  The executor copies 4 * 256 bytes; in the other branch the result is computed where the output is.
 cat >pass.ir <<'IR'

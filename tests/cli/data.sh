@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Elements from files: .npy, .npz and .pb, right ones and wrong ones.
 
 # npy FILE TYPE SHAPE BYTES [BYTE]: elements whose bytes are all the same, NUL or

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # needs: python
 # Dims that follow from one with a range: "a + 1" and "2*a + 3" from a.
 "$PYTHON" - <<'PY'

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What differs in the memory of two models: text, Markdown, JSON, limits.
 net() {         # net WIDTH NAME OP: a program whose middle has WIDTH channels
 	printf 'program "net" ir 8 opset 17\n^net(%%x: float32[1,4,8,8], %%w: float32[%d,4,1,1]) {\n' "$1"

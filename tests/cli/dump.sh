@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A model as text, and back.
 om dump "$models/branches.onnx"
 om dump "$models/branches.onnx" --passes inplace,pack

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Elements at the edge of what an operator says: what random cases found.
 calc() {
 	printf 'program "edges" ir 8 opset %s\n^main() {\n' "$1" >edges.ir

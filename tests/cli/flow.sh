@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Branches and loops: what has no place in the arena and why, and what a run says
 # about itself.  How much is moved is for tests/models/flow.py.
 outside() {

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Wrong answers that were found: values whose size data decide on devices, bodies of an If that nothing reads, attention with a
 # bias, an input in the arena beside an output of the caller.
 cat >race.ir <<'END'

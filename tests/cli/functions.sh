@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Gradients in one op: functions in the file, kernels in the program; the numbers of the plain form.
 om grad "$models/digits.onnx" plain.onnx --loss-fn cross-entropy --optimizer sgd
 om grad "$models/digits.onnx" step.onnx --loss-fn cross-entropy --optimizer sgd --fused-gradients

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A model with what cse and fuse take out (fusable.onnx).  With a model: its nodes, and whether
 onnxruntime computes the same from both."""
 import sys

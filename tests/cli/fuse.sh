@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # needs: python
 # A plan for a rewritten program is written with that program; description has the same bits.
 front=inline,shapes,fold back=prune,schedule=min-memory,liveness,views,alias-io=declared,inplace,loops,pack

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The digest of a graph.
 om hash "$models/digits.onnx"
 om hash - <"$models/digits.onnx"

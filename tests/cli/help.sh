@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The help of every command; -h, -V, -q and -v anywhere.
 om --help
 for command in report dump hash pack passes ops; do om $command --help; done

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Inputs and outputs in the arena, the total, and budgets of it.
 om report "$models/digits.onnx" | grep -E 'arena|bound|weights|inputs|total'
 om report "$models/digits.onnx" --io arena | grep -E 'arena|bound|weights|inputs|total'

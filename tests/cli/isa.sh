@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # ONNXMEM_ISA chooses the instruction set of the kernels; `generic` is everywhere.
 with_isa() (
 	ONNXMEM_ISA=$1; shift

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Small files that ask for much end with a sentence, or cost little.
 doubled() {
 	echo 'program "doubled" ir 8 opset 20'

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Plans for the executor: the file keeps its graph, the plan is for what passes make of it.
 unset ONNXMEM_THREADS
 all=schedule,liveness,views,alias-io=declared,inplace,loops,pack

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files for tests of training: a step made by hand (mlp.step.onnx), its net (mlp.onnx), and
 samples of ten clouds, to train on and held out.  With a model: what onnxruntime makes of it."""
 import json

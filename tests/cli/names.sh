@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Names that mean something in the form that they are written in.
 printf 'program "p" ir 8 opset 13\n^main(%%x: float32[4,16]) {\n' >names.ir
 printf '\t%%"a<b>&\\"c\\"" = Relu(%%x)\n' >>names.ir

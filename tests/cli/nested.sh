@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Loops in loops, whose trip counts are those of the run: results are those without reuse, and an iteration of the outer
 # loop copies at most one value (128 bytes), where a copy at each end of an iteration makes several.
 here=$here/ir/loops

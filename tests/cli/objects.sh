@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Sequences, optionals and maps in files: a folder of .pb files, a .npz file.
 cat >make.ir <<'END'
 program "make" ir 8 opset 18 opset ai.onnx.ml 3

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Operators without a definition, planned by rules.
 # needs: python
 "$PYTHON" - <<'END'

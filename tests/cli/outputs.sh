@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # An output file is whole or absent, and the previous file is intact until the new one is complete.
 cp "$models/digits.onnx" .
 "$ONNXMEM" report digits.onnx --csv p.csv >/dev/null

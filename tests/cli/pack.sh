@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The packer on tables.
 cat >small.csv <<'END'
 id,lower,upper,size

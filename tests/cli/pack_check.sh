@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Packings of others: the offsets in a table are checked and drawn.
 "$ONNXMEM" report "$models/digits.onnx" --csv digits.csv --json digits.json >report.txt
 om pack digits.csv --check --ascii | sed -n '/^[a-zA-Z]/p;/ at .* steps/p'

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Plans that hold in every order of the ops.  Two branches: three of five values
 # at once in the order of the file, all five in some other one.
 cat >two.ir <<'END'

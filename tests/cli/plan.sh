@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A plan written into a model, checked, used, taken out again.
 om plan "$models/digits.onnx" planned.onnx
 om verify planned.onnx

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Plans of other planners, by the names of values: the forms that `plan` writes are read back.
 for model in digits branches nnc_residual inner; do
 	"$ONNXMEM" plan "$models/$model.onnx" out.onnx --default-dim 2 --align 16 --compat onnxsim --annotate model,value -q

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A plan for a range of sizes, and its runs.
 om plan "$models/dynamic.onnx" planned.onnx --dim-range N=1..32
 om verify planned.onnx

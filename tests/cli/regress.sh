@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A suite of models: planned, verified, run, compared with a baseline.
 
 # npy FILE SHAPE BYTES CHARACTER: bytes that are all the same.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Runs go on from the states of the run before, wherever these are: in place, and where that is refused; and with inputs and outputs in the arena.
 cat >inplace.ir <<'IR'
 program "inplace" ir 8 opset 17

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The report in each of its forms.
 om report "$models/digits.onnx" --ascii
 om report "$models/digits.onnx" --json -

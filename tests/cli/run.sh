@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A model run in its arena.
 om plan "$models/digits.onnx" planned.onnx
 om run planned.onnx --fill deterministic

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Sets of models in one arena: a prefill and steps of one file, and parts that repeat; runs equal those of the parts by hand.
 cp "$models/decoder.onnx" "$models/nnc_chain.onnx" .
 cat >decoder.json <<'J'

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Inputs' shapes on the command line.
 om report "$models/dynamic.onnx"
 om report "$models/dynamic.onnx" --default-dim 2

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Parts, the list of them, and what is refused.
 om split "$models/trained.onnx" parts --parts 2
 om report parts/part-1.onnx --io arena -q | sed -n '/^  total/p'

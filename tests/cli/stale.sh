@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Plans that are not for this model, or not right: status 4.
 om plan "$models/digits.onnx" planned.onnx --sidecar plan.json
 om verify "$models/digits.onnx"

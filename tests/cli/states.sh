@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # States by the names of inputs and outputs, and why an output is not in the memory of its input.
 cat >step.ir <<'IR'
 program "step" ir 10 opset 18

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Plans as they are: in a model, or in a document.
 om plan "$models/digits.onnx" planned.onnx -q
 om report planned.onnx --stored

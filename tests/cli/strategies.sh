@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # One table of all strategies; times vary.
 plain_times() {
 	sed 's/\(  \(optimal\|feasible\|        \)\)  *[0-9.]*$/\1  T/; s/"\(schedule_\)\{0,1\}ms": [0-9.e-]*/"\1ms": T/'

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The tables of passes and operators.
 om passes
 for pass in inline shapes fold prune liveness views inplace pack; do om passes $pass; done

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes a small .tflite file: x -> a -> b -> y with a variable v, a weight w, and a tensor that nothing uses; with offsets, they are
 its offline plan.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # needs: python
 # TensorFlow Lite models: their tensors are packed, and their offline plan is checked.
 "$PYTHON" "$here/cli/tflite.py" free.tflite

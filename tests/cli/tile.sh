@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Tiling: the model that is written, what is told about it, and that it computes the same.
 om tile "$models/digits.onnx" out.onnx --json out.json
 cat out.json

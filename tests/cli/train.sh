@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Training: a step made by hand, samples from a program that computes none.
 cat >data.ir <<'IR'
 program "data" ir 8 opset 17

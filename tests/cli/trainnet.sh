@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # needs: python
 # A net is trained by its step, rated, and saved; other tools read it.
 "$PYTHON" "$here/cli/mlp.py"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The total leaves out outputs whose size only a run decides, and says so; one with a bound is in it.
 cat >range.ir <<'IR'
 program "range" ir 8 opset 17

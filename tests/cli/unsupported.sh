@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Operators that are not known: status 5, unless the file says what comes out.
 cat >known.ir <<'END'
 program "p" ir 8 opset 13 opset my.domain 1

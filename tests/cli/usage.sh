@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What is said about wrong use: status 2.
 om
 om nonsense

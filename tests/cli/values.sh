@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Inputs that are constants.
 om report "$models/branches.onnx" --value which=true
 om report "$models/branches.onnx" --value which=0 --passes inline,shapes,fold,prune,liveness,views,inplace,pack | head -3

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Why the arena is as large as it is: peaks, floors, and the life of one value.
 om why "$models/digits.onnx"
 om why "$models/digits.onnx" --json -

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Cases of one operator each, as fuzz.py draws them: models with inputs, in one
  * file; what they give, in another.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a test is fed with and compared with. */
 #ifndef CONFORMANCE_H
 #define CONFORMANCE_H

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Corners of operators that random cases do not meet or that no judge computes as
 the standard says, and what comes out of them, worked out by hand.
 

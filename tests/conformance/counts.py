@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many cases of the fuzzer each operator had, by version of its schema, and who
 judged them: fuzz.tsv.
 

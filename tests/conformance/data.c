@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Elements from files, and comparing: the tolerances are those of the suite's
  * own runner, but for tests that are named; integers have to be equal. */
 #include <config.h>

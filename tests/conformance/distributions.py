@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How to draw a case of an operator that takes no input, that draws numbers itself,
 or that reads an image: as in recipes.py.
 

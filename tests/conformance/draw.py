@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What random cases are made of: numbers, shapes, elements."""
 import ml_dtypes
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which element types every operator computes, beside those that the newest
 version of its schema allows.
 

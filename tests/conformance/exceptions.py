@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The backend tests that are named exceptions: what we give is not what their files
 expect, but what the reference evaluator of the installed onnx package gives for
 the same models and inputs today."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How to draw a case of an operator whose values are no tensors or that holds
 graphs: as in recipes.py, but a case is a small graph, which ends in tensors."""
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random cases of every operator, against ONNX Runtime and, where that does not
 run a case, the reference evaluator of the onnx package.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Generates the page with the counts of the fuzzer, by operator:
 #     awk -f fuzzpage.awk coverage_exceptions.tsv fuzz.tsv
 BEGIN {

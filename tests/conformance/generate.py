@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Write the backend node tests of the installed onnx package: generate.py FOLDER
 
 For where the tests are not at hand as files.  What cannot be written is left

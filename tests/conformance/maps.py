@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How to draw a case of an operator of ai.onnx.ml on maps: as in recipes.py."""
 import numpy as np
 

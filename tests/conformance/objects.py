@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`onnxmem run --data --expect --save` on the backend tests whose inputs or outputs are sequences or optionals."""
 import glob
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How to draw a case of an operator: one recipe each, a row where a family is regular.
 
 A recipe gets the draw `r`, the version `v` of the operator, and `t`, which gives

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The ONNX backend tests: a folder a test, with a model and what it gives on
  * some inputs.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is inferred about models whose paths come on standard input: a line a
  * value of the graph, with its type and dims; a line with the path before, and
  * "failed" with a sentence where there is nothing to say.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Types and shapes beside those that onnx.shape_inference finds, strictly and
 with propagation of data: never another one, and never less.
 

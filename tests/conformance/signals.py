@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How to draw a case of an operator on signals, on strings, of attention: as in
 recipes.py."""
 import numpy as np

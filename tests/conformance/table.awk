@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The table of operators from the results of the backend tests:
 #     awk -v onnx=VERSION -f table.awk exceptions.tsv results.tsv FRESH
 # FRESH are results of the tests as that version of onnx makes them; it may be empty.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the mock of the driver and that of NVRTC share: words of MOCK_CUDA, and calls that are counted and fail on demand. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A driver of CUDA and an NVRTC for tests: one library that is loaded under both names.
  *
  * It runs what the module asks for on the simulated device, whose kernels are the same ones as C: streams in drawn orders,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* NVRTC that compiles nothing: its code is a mark, the architecture, and the text; see mock.h. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The functions of the module of CUDA that programs do not use yet, and what it refuses; on the driver of mock.h, by
  * cuda.test.  Prints TAP. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // The public headers from C++: every one is included, a model is loaded, planned and run, and a buffer is packed.
 #include <onnxmem/arena.h>
 #include <onnxmem/assignment.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random programs: drawn, and run by calls or as one program. */
 #include <config.h>
 

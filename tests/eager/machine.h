@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random programs of ops, branches and loops, which the elements decide, and the ways to run them. */
 #ifndef OM_TESTS_EAGER_MACHINE_H
 #define OM_TESTS_EAGER_MACHINE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random programs of a dynamic graph: computed call by call, with sequences that are replayed, with results that are remembered and
  * dropped, and compiled up front, they give the same bits.
  *

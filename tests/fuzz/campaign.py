@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Long runs of the fuzzers, counted for docs/trust.md.
 
     tests/fuzz/campaign.py [--seconds S] [--jobs N] [--goal FACTOR] [--record] [NAME...]

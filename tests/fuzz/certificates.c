@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Certificates: what a plan claims to be proven is compared with an exhaustive search.
  *
  * An optimal packing claims that no smaller arena exists for this order and for the lifetimes, views and in-place

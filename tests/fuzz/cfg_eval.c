@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The interpreter: every value is a new array of doubles, every iteration computes its body again, and
  * nothing shares storage. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Faults in plans.
  *
  * A copy of a plan gets one fault: an entry is moved, replaced by another one, truncated or removed,

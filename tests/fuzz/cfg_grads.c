@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of random programs of nested If, Loop and Scan.
  *
  * The loss is the sum of the squares of all floating-point results.  Its slope along a random direction

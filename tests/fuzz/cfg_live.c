@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checks live sets against runs: a variable that a run reads later, before it is written again, is live
  * here.  A backward pass over the trace gives that set at every op; the sets of the `live` pass, which
  * hold for all runs, have to contain it. */

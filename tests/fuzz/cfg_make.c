@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The generator.
  *
  * A block may use everything that it and its enclosing blocks have computed so far; recent values are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shrinking of a program that shows a fault.
  *
  * One variable after the other is replaced: by an operand of its op or an input of the program, if they

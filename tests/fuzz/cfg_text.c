@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Prints a program in two languages: that of this project, and that of onnx.parser.  They differ in
  * keywords and brackets only; results of a body that are not computed there, or are listed twice, which
  * the checker of ONNX refuses, get an Identity.  So do cases that ONNX Runtime 1.31 computes wrongly:

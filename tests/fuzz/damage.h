@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Deterministic damage of files: what it changes mostly keeps lengths valid, so that it is detected late. */
 #ifndef OM_DAMAGE_H
 #define OM_DAMAGE_H

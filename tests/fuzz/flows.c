@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random programs of nested If, Loop and Scan: every plan computes the results that the program
  * defines.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random programs with nested If, Loop and Scan: generated once, then printed in two languages and
  * computed by an interpreter that shares no code with the executor.
  *

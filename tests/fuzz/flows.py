@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random programs of nested If, Loop and Scan, as ONNX files: ONNX Runtime, the
 interpreter that made them, and the command give the same numbers: with a plan out
 of a file, poisoned, planned on the way, and without reuse.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Damaged models: each is refused with a message, or planned.
  *
  *	mutate COUNT FILE...

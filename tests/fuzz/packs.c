@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random packing problems: lifetimes, several lifetimes, rectangles, alignment, fixed offsets, pairs
  * (also from random partial orders), pools with limits, groups.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random programs: every plan computes the same results.
  *
  * Each seed generates a program of elementwise ops, views, concatenations, products, normalizations,

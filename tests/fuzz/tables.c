@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Damaged packing problems: tables with changed, lost and duplicated bytes must be refused with a
  * message or packed.
  *

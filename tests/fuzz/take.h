@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Processing of untrusted models. */
 #ifndef OM_TAKE_H
 #define OM_TAKE_H

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Steps with gradients in one op, as `onnxmem grad --fused-gradients` writes them, beside the plain form.
 
     functions.py COMMAND FOLDER

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whole models: losses and gradients as PyTorch has them, steps of optimizers as well, and the files
 of our steps run by ONNX Runtime.  Where one of the two cannot be had, its part is skipped.
 

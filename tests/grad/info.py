@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Training information, as `onnxmem grad --emit training-info` writes it.
 
     info.py COMMAND FOLDER

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models for the tests of gradients, with PyTorch's words for the same.
 
 Each is (name, ONNX model, samples, what PyTorch makes of parameters and samples: the output). """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Convolutional nets as PyTorch exports them, with their loss: residuals, inverted residuals, and down and up again.
 
 Each is (name, module of the samples x and t, samples, optimizers that it is trained with).  For a Python with PyTorch alone.

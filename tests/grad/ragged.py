@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gradients of random programs of nested loops, three levels deep, that run 0 to 8 iterations each: their trip
 counts depend on the iterations of the outer loops, or on data.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every gradient rule that PyTorch has a counterpart of: the gradients of all inputs, as torch.autograd
 has them in float64, ours in float32.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What ONNX says can be differentiated, beside what has a gradient here.
 
 The schemas of the onnx package tag inputs and outputs as differentiable or not, or say nothing.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How far numbers are from those that they should be, and ONNX Runtime's, for all tests of gradients here."""
 import os
 import sys

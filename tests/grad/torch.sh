@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Sets $torch to a Python that has PyTorch, which may be where Debian has put it and not where onnx is;
 # to nothing where there is none.
 torch=

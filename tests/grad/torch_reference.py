@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operators on random shapes, with PyTorch's words for the same: what rules.py compares.
 
 PyTorch is named in functions alone, which are not called where it cannot be imported.

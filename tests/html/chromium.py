@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Just enough of a driver for a headless Chromium: its remote protocol over a
 WebSocket, with the standard library alone."""
 import base64

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page of `report --html` in a headless Chromium: looked at, pointed at, searched.
 
     html.py MODELS [FOLDER]     with a FOLDER, screenshots are left in it

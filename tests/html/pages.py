@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages of `report --html`, in the current folder."""
 import os
 import subprocess

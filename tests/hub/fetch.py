@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`onnxmem fetch` against mirrors that behave in all ways that mirrors do.
 
 Prints TAP.  Everything happens on the loopback device and in a folder of its own."""

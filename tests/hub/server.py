@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A mirror on the loopback device that behaves as badly as it is asked to.
 
 The first part of a path says how the rest is served: /stall/dir/model.onnx.

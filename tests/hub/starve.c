@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Preloaded into a program: its allocation number STARVE fails, as if memory ran out, or none if that is 0.  When the
  * program ends, their number is written to standard error. */
 #include <config.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real models run right: planned, with every value in memory of its own, and
 with dead memory poisoned, to the same bits; like the reference outputs that
 came with them; and like ONNX Runtime on random inputs.

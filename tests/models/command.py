@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of whole models share: the command, the runtime that it is
 compared with, the comparison, and the list of the shared models."""
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models with branches and loops, on inputs that take different branches and run
 different numbers of rounds: like ONNX Runtime, and to the same bits planned,
 poisoned, without reuse, and by a plan that was written into the model and verified.

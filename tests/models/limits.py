@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How low the plans of real graphs get, against a study of what the same rules
 can reach (limits.tsv of the shared data): no plan is above the study's figures
 by more than alignment, in the order of the file and in the one that is planned.  Arenas of the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real models do on the command line what people use them for: planned once,
 then run on digits, a picture, a line of text, speech, a noisy tone and files,
 as often as the task needs, with states carried from run to run in files.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A plan inside a model harms nobody: the checker takes the file, ONNX Runtime
 gives the same numbers, weights and version are what they were.  And it is
 refused, with status 4, as soon as the model is another one."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The digest of a graph, written a second time from docs/plan-format.md."""
 import hashlib
 import struct

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table of operators says what the schemas of the onnx package say: every
 operator in every version, how many inputs and outputs it takes, its attributes
 with their kinds and defaults.  What is not there, on purpose, is listed here

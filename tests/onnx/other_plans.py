@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Plans that onnxsim makes: `report --plan-of onnxsim` verifies them, and tells their size and ours."""
 import json
 import os

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Loads models and saves them again: resave HOW FOLDER FILE...
  *
  * HOW is `plain`, or `update`: through a program and back, or a pipeline to run

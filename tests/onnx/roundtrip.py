@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A model that is loaded and saved says what it said: same messages, same
 fields, unknown ones as well.  The same through a program and back, where the
 program was not changed."""

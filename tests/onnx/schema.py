@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """proto/onnx.proto says what the schema of the installed onnx package says:
 every message, field, number, label, type and enum."""
 import os

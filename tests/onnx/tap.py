@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the Python tests share: a plan, points, and folders of models."""
 import glob
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models through versions: IR 3 to 14 and every opset that the operators have,
 as they come, all with the same numbers."""
 import os

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The kernels for devices as CUDA C: NVRTC, where it is found, compiles them without a GPU.  None may spill registers.
  *
  * Prints TAP, a test per architecture.  ALL=1: all types and architectures; NVRTC=FILE: the library. */

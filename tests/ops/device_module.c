@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Launches on a device of a module; see device_module.h. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Launches on a device of a module, for device_rows.c. */
 #ifndef DEVICE_MODULE_H
 #define DEVICE_MODULE_H

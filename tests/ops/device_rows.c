@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every kernel for devices against the reference kernel of its operator.
  *
  * Each operator with a row of kernels for devices is tried on the random inputs of its recipes.  The launches run in the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The example operator of CONTRIBUTING.md behaves as documented: its definition is set on an op, and
  * the program is planned and run. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checks every gradient rule in the operator table against central differences.
  *
  * An op on random inputs becomes a program whose loss is a sum of all elements of its outputs, each

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Hostile cases for every operator definition.
  *
  * The recipes of the operators give valid ops.  A case changes one to four things of such an op: elements become

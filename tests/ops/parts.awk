@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Writes docs/parts.md.  Reads parts.tsv (domain, operator, along which axes there are parts, along which there are
 # contributions to sums, why there are none), then what `onnxmem ops NAME...` shows of all operators.  Complains to the
 # file `wrong` about operators that the table does not fit.

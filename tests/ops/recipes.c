@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Recipes for valid random inputs of each operator.  Elementwise operators require no recipe, unless
  * they have mandatory attributes or inputs of several types. */
 #include <config.h>

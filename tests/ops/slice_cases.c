@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Cases for operators that are computed in parts: random windows, and shapes that parts of Reshape and others depend on.
  * Written as texts.def. */
 #include <config.h>

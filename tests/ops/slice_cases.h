@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* More cases for operators that are computed in parts. */
 #ifndef OM_SLICE_CASES_H
 #define OM_SLICE_CASES_H

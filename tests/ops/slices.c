@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checks the columns `slice` and `partial` of every operator definition.
  *
  * A part of an output, computed by the op that om_slice_op() builds from parts of the inputs, must have the bits of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Recipes as text: an operator with its inputs, in the textual form of programs.
  *
  * A parameter of the graph gets random elements: of any value or, by the first letter of its name, `p`

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Setup and teardown of a trial. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every operator definition with every element type.
  *
  * Whatever types its inputs have, an operator refuses them with a message when a model is read, or its

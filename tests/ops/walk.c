@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checks every operator definition.
  *
  * Every definition must be complete, and every operator is tried on random inputs: it must fill its

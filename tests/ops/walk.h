@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Trials: operators with random inputs. */
 #ifndef OM_WALK_H
 #define OM_WALK_H

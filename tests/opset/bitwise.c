@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Does a raised model compute the same numbers, bit for bit?
  *
  *     bits OPSET FOLDER FILE...

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Are the gradients of a model those of its loss?
  *
  *     slope FILE...

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Models for tests to run, and what they are run on. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bad: a pass that does what no pass may do.  See tests/regress.test. */
 #include <signal.h>
 #include <stdio.h>

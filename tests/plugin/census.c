@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* census: count ops.  A pass as somebody else would write it: see tests/plugin.test. */
 #include <onnxmem/pass.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* depth: an analysis of a third party, which gives a fact of its own with data, and one that
  * reads it; the file is one module or the other, by READS. */
 #include <onnxmem/pass.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* faults: passes that break what pass.h asks of them, one for each FAULT.  See tests/plugin.test. */
 #include <onnxmem/assignment.h>
 #include <onnxmem/builder.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* negneg: -(-x) is x, as a rule of a third party; with BAD, a product of what cannot be multiplied. */
 #include <onnxmem/pass.h>
 #include <onnxmem/rewrite.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* user: gradients and kernels of a program that knows nothing but the installed headers.  Each argument is a
  * case: its status and message, or its numbers, are a line of output.  See tests/plugin.test. */
 #include <stdio.h>

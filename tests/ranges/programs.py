@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random models with symbols N and S, and some with T, in which each size of a range runs by one plan.
 
     programs.py ONNXMEM FIRST COUNT

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models are cut, their parts run one after the other, and the outputs are those of the whole, bit by bit.
 
 usage: parts.py ONNXMEM FOLDER MODEL...

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes small .tflite files, byte by byte: a FlatBuffer of the schema's version 3, with what a reader of tensors needs.
 
     write.py MODEL.onnx OUT.tflite [PREFIX]

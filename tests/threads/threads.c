@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Nothing is shared between threads but what nobody changes: executors of one program in several
  * threads, each with a session of its own, and programs that are read and planned side by side.
  *

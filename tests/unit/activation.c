@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of activations of every instruction set, beside their formulas in double. */
 #include <config.h>
 

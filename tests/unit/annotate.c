@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plans in models: written, read back, and refused when anything was changed. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Facts about ops, schedules and assignments: what analyses find out beside the program. */
 #include <config.h>
 

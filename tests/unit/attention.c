@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attention of every instruction set beside a double loop: layouts, masks, long rows, and rows without a key. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Coloring, NNC and pools on plain buffers and on programs. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bindings of symbols and shapes, copies of programs, and plans by binding. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values whose size data decide, planned at the most that their operators may give. */
 #include <config.h>
 

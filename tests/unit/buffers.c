@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From programs to buffers and plans. */
 #include <config.h>
 

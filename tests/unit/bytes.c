@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products and convolutions of bytes beside plain loops: equal bit for bit. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Chains of elementwise ops: the same bits as the ops one by one, on all shapes that broadcast. */
 #include <config.h>
 

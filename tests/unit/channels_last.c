@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layers of org.onnxmem.cpu on channels-last images, beside the operators of ai.onnx on transposed images. */
 #include <config.h>
 

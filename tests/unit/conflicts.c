@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who conflicts with whom when any order may be run. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What bodies do to shapes. */
 #include <config.h>
 

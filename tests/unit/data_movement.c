@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that move elements: folding runs their kernels on constants. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels of depthwise convolutions and pools of channels-last images, of every instruction set that this machine
  * has, beside double loops over random windows; and the operators beside those of ai.onnx. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Programs on the simulated device: random ones compute on several streams what the processor computes, exactly; and what
  * is left out of their order, or of their copies, is found. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of kernels for devices: which one serves an op, and the launches that they list. */
 #include <config.h>
 

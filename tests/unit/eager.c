@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The dynamic graph: calls, recognition of sequences and replay. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What tests of the dynamic graph share. */
 #ifndef OM_UNIT_EAGER_H
 #define OM_UNIT_EAGER_H

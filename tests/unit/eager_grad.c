@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The dynamic graph: gradients of recorded calls, results that are dropped, results that are remembered. */
 #include <config.h>
 

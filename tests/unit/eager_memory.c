@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The dynamic graph: memory of others, and memory that is lent. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The dynamic graph: networks that are built by control flow of the host, and trained.  Call by call and replayed they have the
  * same bits. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Elementwise functions of every instruction set that this machine has, against those of C in double. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The executor, on programs that are written as text. */
 #include <config.h>
 

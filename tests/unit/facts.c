@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is known about a program after passes that fail. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Formulas of plans with ranges, and what they stand on: polynomials, and plans that are shrunk. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rules of fuse that change the rounding: the results stay, up to that. */
 #include <config.h>
 

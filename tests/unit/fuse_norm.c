@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What fuse-norm recognizes computes what the decomposition does. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of small programs, against central differences. */
 #include <config.h>
 

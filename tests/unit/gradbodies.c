@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of If, Loop and Scan, against central differences. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients in one op against those in standard operators, on random shapes: planned, poisoned, and
  * without a plan. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The registry of gradients: which row of an operator has which. */
 #include <config.h>
 

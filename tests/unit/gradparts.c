@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of operators that are differentiated by parts, against differences. */
 #include <config.h>
 

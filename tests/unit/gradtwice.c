@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of gradients: rules build standard operators, which have rules themselves. */
 #include <config.h>
 

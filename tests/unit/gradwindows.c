@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of windows, norms, samples and transforms, against central differences. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs of any size, one kind for each shape that a planner might be slow at. */
 #ifndef OM_UNIT_GRAPHS_H
 #define OM_UNIT_GRAPHS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files that claim what is not so, and inputs that the plan was not made for: a sentence, never a wrong
  * address. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ImageDecoder: every format that this build reads, whole, cut and damaged. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An image of 3 by 2 pixels in every format, for tests/unit/images.c. */
 
 static const unsigned char bmp[] = {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* States that are an input and an output of a program: aliased, the new one is computed over
  * the old one. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The inner loops of every instruction set that this machine has, beside plain
  * loops, over random shapes. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions and products with packed weights of every instruction set, beside sums in double. */
 #include <config.h>
 

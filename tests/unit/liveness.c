@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lifetimes: sets against steps, on programs that are written as text. */
 #include <config.h>
 

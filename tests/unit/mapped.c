@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Weights that stay in the file of their model: read at any address, written again, run. */
 #include <config.h>
 

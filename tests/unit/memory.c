@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Running out of memory, at every place where memory is taken: a status, never a crash, and, as the
  * address sanitizer says, nothing is lost. */
 #include <config.h>

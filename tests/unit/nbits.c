@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products with 4-bit integers of every instruction set, beside sums in double. */
 #include <config.h>
 

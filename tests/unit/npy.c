@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* NumPy's files: read in every form that they have, refused in every other. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sequences and optionals in runs: planned, without reuse and poisoned. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Strings and objects made by the iterations of a loop: what is not carried, collected or captured is
  * released, whatever the number of iterations, and what is keeps its contents. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Models into programs and back: what is taken, and what is refused how. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Models made by hand, for the tests of what reads them. */
 #ifndef OM_UNIT_ONNXMODEL_H
 #define OM_UNIT_ONNXMODEL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tensors of every type, from messages and to messages. */
 #include <config.h>
 

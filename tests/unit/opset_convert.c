@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Raising: no change of an operator is overlooked, and programs compute the same bits. */
 #include <config.h>
 

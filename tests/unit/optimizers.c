@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Optimizers: two steps on known gradients, against their formulas in double precision. */
 #include <config.h>
 

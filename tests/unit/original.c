@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Models that keep the file that they were planned from. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parallel loops: every piece once, on a worker of its own. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reports as texts, and models in memory: what programs get without files. */
 #include <config.h>
 

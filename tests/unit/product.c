@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products of computed matrices, of every instruction set beside a double loop; MatMul, Gemm and Einsum of
  * float32 beside the reference kernels in float64. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Quantized layers of every instruction set, beside sums of integers: equal in all bits. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Windows of random layers, and where their elements are in the image: for the references that kernels of layers are
  * compared with. */
 #ifndef RANDOM_WINDOW_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Recurrent layers that have been lowered beside the reference kernels: directions, layouts, lengths, initial
  * states, and numbers of sequences and elements that fit no vector. */
 #include <config.h>

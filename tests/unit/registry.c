@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The registry of kernels, and kernels of a caller in the executor: which one is chosen, when it is
  * prepared, and what it sees then. */
 #include <config.h>

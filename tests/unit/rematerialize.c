@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rematerialization: chains compared with all sets, and schedules checked by a
  * naive simulation. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Uses of values, names, and rewriting. */
 #include <config.h>
 

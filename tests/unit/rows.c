@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lines of floats, of every instruction set that this machine has, against plain loops in double. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs all unit tests, or the suites whose names hold the argument, and prints what `make check` reads: TAP. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Large graphs of every kind are planned: what took a time quadratic in their ops would take minutes here, and the
  * memory that all phases take together is linear in them. */
 #include <config.h>

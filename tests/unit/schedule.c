@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Orders of low peak, compared with all orders. */
 #include <config.h>
 

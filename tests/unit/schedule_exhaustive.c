@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The schedule pass on small random graphs, compared with the passes on all orders. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The complete search, compared with all offsets, and with itself. */
 #include <config.h>
 

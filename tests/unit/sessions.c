@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a function tells is told in the session of its caller, whatever session the program was read with. */
 #include <config.h>
 

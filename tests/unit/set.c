@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sets of models: random links and orders, beside runs of the parts by hand; kernels that write where they must not. */
 #include <config.h>
 

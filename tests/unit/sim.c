@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The simulated device: it computes what was asked for, and what is wrong in a program for a device is found. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Building parts of ops: what is refused, and what the new ops are.  tests/ops/slices computes them. */
 #include <config.h>
 

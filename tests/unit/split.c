@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Cuts of programs: those that are found, beside all that there are. */
 #include <config.h>
 

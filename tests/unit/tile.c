@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tiling: random regions of random programs run in bands, and give the same bits; sums over a divided axis, nearly. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #ifndef OM_UNIT_H
 #define OM_UNIT_H
 

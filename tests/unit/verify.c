@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Faults that the verifier of plans has to find, each in a plan that is right
  * without it. */
 #include <config.h>

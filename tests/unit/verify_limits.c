@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of reading and verifying plans: bounded by the sizes of program and plan, whatever numbers a
  * plan holds and however often its loops would have to be simulated. */
 #include <config.h>

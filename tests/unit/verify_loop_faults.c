@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Faults in multi-views, each put into a plan that the passes made and that is
  * right without it. */
 #include <config.h>

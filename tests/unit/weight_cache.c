@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files with the weights of an executor: made, mapped, damaged, written by several processes. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Constants that the executor makes: one block, and what they are made of one after another. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What reports explain: steps of a run, why values are in place or not, and floors of all orders. */
 #include <config.h>
 

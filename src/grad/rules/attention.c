@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of Attention and RotaryEmbedding, of ai.onnx and com.microsoft.
  *
  * Each is decomposed into products, a Softmax and data movement, which are differentiated: only the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of elementwise operators of several inputs, with broadcasting: the gradient of an input is
  * summed over the axes along which the input was repeated. */
 #include <config.h>

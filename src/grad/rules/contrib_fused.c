@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of fused operators: they are decomposed, and differentiated by parts. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Helpers shared by the gradients of convolutions and pooling: window geometry and its adjoint. */
 #ifndef OM_CONV_GEOMETRY_H
 #define OM_CONV_GEOMETRY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of convolutions, which are convolutions.
  *
  * Y is the sum of products of W with X under windows.  dX scatter-adds every element of dY, times W, to

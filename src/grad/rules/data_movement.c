@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of data movement: the gradient of each element returns to the position that the element was
  * read from, and is summed if the element was read several times. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The gradient of Einsum, which is an Einsum.
  *
  * The gradient of one input is the sum of products of the output's gradient and of all other inputs, by

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of indexed access: gathering and scattering are adjoint.  The gradients of elements that
  * were read several times are summed. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradient of ai.onnx.preview.training, which refers to values of the graph around it by name.
  *
  * It computes the gradient of a value `y` with respect to `xs`; its inputs are the values of `xs`, and

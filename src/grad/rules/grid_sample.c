@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The gradient of GridSample.
  *
  * Every position reads some elements along each axis of the image, with interpolation weights.  The

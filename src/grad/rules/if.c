@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of If.
  *
  * Each branch is differentiated into a branch of an If in the backward path, with the same condition. A

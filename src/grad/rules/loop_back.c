@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The backward op as a Loop.
  *
  * A Scan requires that its states keep their shape, so the gradient of a state that grows or shrinks is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the sources that build gradients of Loop and Scan. */
 #ifndef OM_LOOP_GRAD_H
 #define OM_LOOP_GRAD_H

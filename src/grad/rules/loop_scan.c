@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of Loop and Scan.
  *
  * The body is differentiated like the graph, into the body of a Scan in the backward path.  Values of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of the losses of classification.
  *
  * Both select, at each position, the log-probability of its label: the gradient scatters -s along the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of normalizations.
  *
  * All of them compute h = (x - mean) r, where r is the reciprocal of the standard deviation of n

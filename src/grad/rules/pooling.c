@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of pooling.
  *
  * The gradient of a maximum is scattered to the position of the maximum: the indices are kept, not the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ragged tapes: values of an iteration whose shape differs between iterations.
  *
  * Such are the scan outputs of an inner Loop whose trip count depends on the outer iteration, what an If

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of LSTM, GRU and RNN.
  *
  * A layer is decomposed into standard operators: the products of the inputs of all steps with the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of operators along axes: reductions, softmax, cumulative sums, TopK. */
 #include <config.h>
 

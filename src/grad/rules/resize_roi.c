@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of image resampling.
  *
  * Resize treats each axis separately: a matrix of interpolation weights, which is known before the run,

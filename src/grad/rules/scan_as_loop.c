@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The gradient of a Scan whose tape would be ragged.
  *
  * Such a tape is carried as a sequence, which a Scan cannot do, so the Scan is replaced by a Loop that

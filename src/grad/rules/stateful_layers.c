@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of layers with a state carried from run to run: they are decomposed into a convolution, or
  * a Scan over the steps, and differentiated by parts. */
 #include <config.h>

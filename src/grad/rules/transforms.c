@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of linear transforms, and of the determinant. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of elementwise operators of one input.
  *
  * The derivative is computed from the output if that does not lose precision: the output is usually

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Optimizers, built of standard operators.
  *
  * Values that all parameters share are computed once.  With g the gradient, w the parameter, lr the

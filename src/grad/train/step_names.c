@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names of the inputs and results of a training step.
  *
  * Users of a step find the learning rate, the label and the states by name, so these names do not

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Conversion of a model into a training step.
  *
  * The parts are built in this order: the loss, if the model has none; the backward path; gradient

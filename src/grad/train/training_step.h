@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A training step under construction. */
 #ifndef OM_TRAINING_STEP_H
 #define OM_TRAINING_STEP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Activations of vectors, for the kernels of layers. */
 #ifndef OM_ACTIVATION_H
 #define OM_ACTIVATION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attention over rows of a head, per instruction set; see attention.h.
  *
  * Keys are packed as panels of columns, values are read in place if their vectors are whole.  The weights of a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attention in float32: softmax(scale Q K^T + masks) V, of operands with any strides.
  *
  * A group of rows of Q is processed at a time, so that its scores stay in cache; many keys are processed in blocks,

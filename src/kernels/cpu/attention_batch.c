@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Batches of attention: workspace, and division into pieces. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Depthwise convolutions of channels-last images: a vector is some channels of a pixel.
  *
  * Up to 8 outputs of a line are a tile, whose sums stay in registers while the taps pass; the loop over channels

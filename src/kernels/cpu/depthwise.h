@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Depthwise convolutions of channels-last images. */
 #ifndef OM_DEPTHWISE_H
 #define OM_DEPTHWISE_H

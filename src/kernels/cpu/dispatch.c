@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Selection of the build of the inner loops for this machine. */
 #include <config.h>
 

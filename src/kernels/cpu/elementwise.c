@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Elementwise functions of float32, compiled once per instruction set. */
 #include <config.h>
 

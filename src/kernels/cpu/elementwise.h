@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Elementwise functions of float32; see elementwise.def.
  *
  * Every element is computed by the same operations wherever it lies, and is read before it is written: the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Activations that are computed together with a layer, before its results are stored.
  *
  * They have the meaning of the operators of ai.onnx with these names; NaN stays NaN. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Windows that slide over channels-last images: [axes..., channels].
  *
  * There are three axes, the last one along a line of pixels; missing ones are leading axes of size 1.  Tap k of

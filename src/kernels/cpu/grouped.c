@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions of channels-last images in narrow groups of channels.
  *
  * Groups of 2, 4 or 8 channels in and out that fit into a vector: a vector is some channels of a pixel, and each

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions of channels-last images in narrow groups of channels. */
 #ifndef OM_GROUPED_H
 #define OM_GROUPED_H

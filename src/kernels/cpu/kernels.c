@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The inner loops, compiled once per instruction set: OM_ISA names the build,
  * OM_VL is the number of floats in a vector, OM_MR and OM_NV are the tile size.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Optimized inner loops for float32.
  *
  * The source kernels.c is compiled once per instruction set, and the build is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sizes of layers and of their parts; see layer.h. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions and products with packed weights.
  *
  * Images are channels-last.  Weights are packed into panels of OM_PANEL output channels: for each group and each

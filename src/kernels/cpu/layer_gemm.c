@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layers as products: the rows of the input are read where they are, through pointers; nothing is copied but the
  * images of first layers. */
 #include <config.h>

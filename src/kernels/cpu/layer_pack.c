@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Packing of weights; the formats are in layer.h.
  *
  * It is part of loading a model, so it has to run at the speed of memory: filters are transposed in blocks of 4 by

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How the work of a layer is divided: a function of its shapes, the same for every instruction set and number of
  * workers. */
 #ifndef OM_LAYER_PLAN_H

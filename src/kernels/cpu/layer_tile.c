@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Register tiles of layers; see layer_tile.h.
  *
  * With few rows, a tile is wide: it reads several panels at a time, so that there are enough sums for the latency

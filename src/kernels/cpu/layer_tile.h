@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Register tiles of layers: some rows of the output by some vectors of its channels, with the sums in registers
  * over the whole depth.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Winograd's algorithm for kernels of 3 by 3 elements: tiles of R by R outputs from R + 2 by R + 2 inputs
  * (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products with 4-bit integers: see nbits.h.  A column is read once for all rows, block by block: the sum of the
  * products with the integers as they are, times the scale; what the zero points add to that is known from the sums of
  * the rows.  With rows of 8-bit integers, products of a vector of bytes are added as integers. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products of a few rows with a matrix of 4-bit integers, which is read as it is packed: MatMulNBits.
  *
  * A column of the matrix is a list of bytes of two elements, the first one in the lower bits.  A block of it has a

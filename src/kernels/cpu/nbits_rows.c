@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of products with 4-bit integers; see nbits.h. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pools of channels-last images: a vector is some channels of a pixel.
  *
  * Where windows do not overlap along a line, each is reduced on its own.  Otherwise columns of pixels are reduced

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pools of channels-last images. */
 #ifndef OM_POOL_LINES_H
 #define OM_POOL_LINES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One product of two computed matrices, per instruction set; see product.h. */
 #include <config.h>
 

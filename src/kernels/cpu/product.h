@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products of float32 matrices that are both computed: nothing is known before the run but shapes.
  *
  * A batch is divided into pieces that workers run in any order.  The way to sum is chosen from the shape of the

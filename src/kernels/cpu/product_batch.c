@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Batches of products: the way to compute them, and their division into pieces. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Depthwise convolutions of 8-bit integers: an input channel for each output channel.  The elements of a tap are
  * multiplied in lanes of 32 bits; a tap outside of the image is one of zero points. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What follows the sums of layers of 8-bit integers; see qlayer.h. */
 #ifndef OM_QFINISH_H
 #define OM_QFINISH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sizes of layers of 8-bit integers, and packing of their weights; see qlayer.h. */
 #include <config.h>
 

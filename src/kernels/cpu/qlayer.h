@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions and products of 8-bit integers with packed weights.
  *
  * Images are channels-last.  Weights are packed into panels of OM_QPANEL output channels: for each group and each

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layers of 8-bit integers: see qlayer.h.
  *
  * Rows of the product are read where they are if they are those of the input; else the windows of a block of rows are

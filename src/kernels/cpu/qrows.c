@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Elementwise functions and pools of bytes; see qrows.h. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Elementwise functions of quantized bytes, with one scale and one zero point for each tensor; results are those of the
  * reference kernels in all bits.  Pools of channels-last images. */
 #ifndef OM_QROWS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Steps of recurrent layers, per instruction set; see recurrent.h.
  *
  * The gates of a step start as the products of the input; the products of the previous state are added panel by

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Steps of recurrent layers in float32: LSTM, GRU, RNN with their usual activations.
  *
  * The products of the input with W, biases included, are given for all steps.  R is packed: panels of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Recurrent layers: packed weights, workspace, and division into pieces of directions and sequences. */
 #include <config.h>
 

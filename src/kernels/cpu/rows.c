@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions, softmax and normalizations, compiled once per instruction set; see rows.h. */
 #include <config.h>
 

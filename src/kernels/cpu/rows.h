@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions, softmax, normalizations and transposes of lines of float32.
  *
  * The order of every sum is fixed: lanes of vectors over blocks, then the blocks in order.  It depends neither on

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Vectors of floats for the inner loops: the only place that depends on the instruction set.
  *
  * Each build defines OM_ISA (its name) and OM_VL (floats in a vector: 4, 8 or 16).  Loads and stores of vec

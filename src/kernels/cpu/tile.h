@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Register tiles of matrix products, for the sources that multiply: up to TILE_ROWS rows of A by TILE_VECS
  * vectors of columns of B, with the sums in registers over the whole loop in k.
  *

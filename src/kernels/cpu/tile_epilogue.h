@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The end of a tile of channels-last outputs. */
 #ifndef OM_TILE_EPILOGUE_H
 #define OM_TILE_EPILOGUE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of vectors of floats, for the builds of each instruction set.
  *
  * Largest error in ULP, over a dense sample of all floats (tests/unit/elementwise.c measures it with a margin):

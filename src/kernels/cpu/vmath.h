@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* exp, tanh and erf for float32 without calls and branches, so that loops over them can be
  * vectorized; accurate to 1, 2 and 2 ULP.  Argument reduction and polynomials of exp and tanh
  * follow Cody and Waite, and Cephes; the polynomials of erf are fits. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The module `cuda`: opening a device, what it is, and the table of functions. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The device of CUDA: shared by its sources.
  *
  * The driver and NVRTC are loaded when a device is opened, so that the module itself loads on every machine and says in a

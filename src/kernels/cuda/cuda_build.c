@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels of CUDA: compiled by NVRTC from their text, after the header of the dialect, or read from the cache. */
 #include <config.h>
 

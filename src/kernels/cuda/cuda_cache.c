@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Compiled kernels in files, which later runs load instead of compiling them.
  *
  * A file is named by a hash of the text and of the architecture.  It has the text itself, so that no other code is ever

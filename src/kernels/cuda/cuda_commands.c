@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory, commands, streams, events and captures of CUDA. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Finding the driver and the compiler; what is missing is a sentence. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the module uses of the CUDA driver and of NVRTC, declared here: the module is built without the toolkit, and links
  * with neither library.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The device of OpenCL 1.2: shared by its sources.  A stream is a queue in order, an event a marker, memory a buffer; what
  * a kernel gets of it is the buffer and an offset. */
 #ifndef OM_OPENCL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels of OpenCL: compiled from their text, after the header of the dialect. */
 #include <config.h>
 

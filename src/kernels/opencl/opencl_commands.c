@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory, commands, streams and events of OpenCL. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The simulated device: opening it, its kernels, and its table of functions. */
 #include <config.h>
 

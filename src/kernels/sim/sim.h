@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Internals of the simulated device.
  *
  * It finds what a run on a real device would hide until it fails somewhere else:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Vector clocks: is there an order between two commands that use the same bytes?
  *
  * The clock of a command has, for each stream, the number of the last command that is before it.  Of a memory only the

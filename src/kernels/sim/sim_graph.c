@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Captured runs of the simulated device: commands with the streams that they were in, which are enqueued again by a replay.
  *
  * A stream takes part from the first wait for an event of one that does.  A replay puts the commands of the stream that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of the simulated device: it moves, and what it leaves has no access. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs one command of the simulated device. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Streams of the simulated device: commands are checked when they are enqueued, and run in a drawn order. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tiling: regions of a program that run in bands.
  *
  * A region is an interval of the ops of the graph.  Each value that is computed in it gets an axis, and the region runs

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Building the ops of the bands: a step of om_tile_code becomes one op, or a few.
  *
  * New ops go before the last op of the region that runs in bands, which all constants of the region precede; then the

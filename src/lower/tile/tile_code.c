@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The ops of the bands.
  *
  * Which rows each op computes in each band is planned first, forward: the sources are there up to an even share of

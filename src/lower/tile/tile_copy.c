@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Copies: a value whose readers are far apart is computed a second time for the late ones, so that it does not exist in
  * between: the input of a squeeze-and-excitation block, which its mean and its product read, or a long skip.
  *

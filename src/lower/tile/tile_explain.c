@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Why the peak is not lower: what keeps the highest steps out of regions, and what every op needs in the finest bands. */
 #include <config.h>
 

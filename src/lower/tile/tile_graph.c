@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The graph as a list of ops, with the lifetimes of their storage. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the sources of tiling share; see tile.h. */
 #ifndef OM_TILE_INTERNAL_H
 #define OM_TILE_INTERNAL_H

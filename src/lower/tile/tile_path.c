@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Paths of regions from the first op to the last, for a given peak.
  *
  * For a peak, an interval of ops serves if no step in it needs more, as it is or in bands.  Intervals begin and end

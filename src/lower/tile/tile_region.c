@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Regions: which ops of an interval run in bands, along which axes, and which run before the bands.
  *
  * The interval is read backward.  A result gets the axis that is tried, and the rule of each op gives the axes of its

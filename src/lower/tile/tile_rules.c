@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What parts need, cached: the search asks for the same ends of parts again and again.
  *
  * The first row of an input that a part needs follows from where the part begins, the last one from where it ends; a

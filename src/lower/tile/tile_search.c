@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which regions to tile, and which values to compute twice: the lowest peak that has a path of regions.
  *
  * Bisection finds the peak.  Where a path ends before the last op, values that are read far apart, and that are alive there,

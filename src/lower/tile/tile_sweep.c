@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An estimate of the peak of steps: what views, ops in place and concatenations save is what the planner saves as well.
  *
  * Storage is divided into segments.  A piece refers to its segments, and a segment is freed with the last piece that

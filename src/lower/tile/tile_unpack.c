@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Packed products: a product whose columns are only cut into blocks, such as queries, keys and values, becomes one
  * product for each block, so that one of them can run in bands while another is whole.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The equation of an Einsum: the loop axis of each dim of its operands. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The equation of Einsum, for its kernel and its gradient. */
 #ifndef OM_EINSUM_H
 #define OM_EINSUM_H

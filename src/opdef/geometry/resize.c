@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Source elements of Resize and Upsample.
  *
  * They depend on each axis alone and are therefore computed once per position of each axis: one source

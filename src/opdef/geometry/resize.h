@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Source elements of Resize and Upsample along each axis. */
 #ifndef OM_RESIZE_GEOMETRY_H
 #define OM_RESIZE_GEOMETRY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sliding windows over images: the geometry of convolutions and pooling. */
 #ifndef OM_WINDOW_H
 #define OM_WINDOW_H

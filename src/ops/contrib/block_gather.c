@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* GatherBlockQuantized of com.microsoft: rows of a quantized table, such as embeddings, as floating point.
  *
  * Along `quantize_axis` each block of elements has a scale and a zero point.  Elements of fewer than 8 bits in uint8

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators of com.microsoft that exporters and optimizers write: activations, skip
  * normalizations, matrix products and convolutions with fused operators. Each is a composite of
  * standard operators. */

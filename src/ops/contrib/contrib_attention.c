@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attention operators of com.microsoft: projections, several mask formats and caches around the
  * standard operator.
  *

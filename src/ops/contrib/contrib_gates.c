@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft: the elementwise parts of gated layers, GatedRMSNorm, GatedAdd, LinearAttentionGate.
  *
  * An element is read before the output with the same index is written, so outputs may lie over inputs of their shape. */

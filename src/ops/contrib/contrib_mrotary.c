@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* MRotaryEmbedding of com.microsoft: rotary embedding of tokens with three positions (time, height, width).
  *
  * Each pair of elements of a head has one of the three positions, which selects its row of the caches. */

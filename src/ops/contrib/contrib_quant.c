@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators of com.microsoft on quantized tensors: each dequantizes its inputs, applies the
  * standard operator, and quantizes the result. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of operators of com.microsoft: as of the operators of ai.onnx that they are composed of. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* GroupQueryAttention of com.microsoft: attention of a decoder over a cache of keys and values,
  * with one length per sequence of the batch.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* GroupQueryAttention: what its kernels share. */
 #ifndef OM_GROUP_QUERY_H
 #define OM_GROUP_QUERY_H

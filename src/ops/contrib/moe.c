@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Mixtures of experts of com.microsoft: MoE with weights of floating point, QMoE with integers of 2, 4 or 8 bits.
  *
  * Each token has its `k` experts with the largest router elements; the sum of what they compute, each by two or three

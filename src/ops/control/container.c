@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values that are not tensors: their types and their construction.
  *
  * A sequence that grows by one item shares the memory of the previous one: `used` items of it are

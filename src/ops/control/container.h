@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values that are not tensors: sequences, optionals, maps. */
 #ifndef OM_CONTAINER_H
 #define OM_CONTAINER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shape inference of If, Loop and Scan; the executor runs them.
  *
  * The body of a Loop is inferred with the shapes of the initial values.  If the body yields another

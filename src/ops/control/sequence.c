@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sequences and optionals.
  *
  * They are containers outside the arena: a tensor that is inserted is copied, and a tensor that is

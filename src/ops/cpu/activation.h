@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The activation of a layer of org.onnxmem.cpu: attributes `activation`, `alpha` and `beta`. */
 #ifndef OM_CPU_ACTIVATION_H
 #define OM_CPU_ACTIVATION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layers of org.onnxmem.cpu on channels-last images [N, spatial..., C]: shapes and geometry. */
 #ifndef OM_CHANNELS_LAST_H
 #define OM_CHANNELS_LAST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* org.onnxmem.cpu: attention of operands that lie anywhere in their tensors.
  *
  * Attention(Q, K, V, mask?, mask2?, keep?) -> Y = softmax(scale Q K^T + mask + mask2) V, where scores at which

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* org.onnxmem.cpu: Chain, elementwise stages in one pass over tiles, and Silu.
  *
  * Attribute `stages` is the names of the stages, those of src/kernels/cpu/elementwise.def, separated by spaces.

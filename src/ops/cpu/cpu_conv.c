@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* org.onnxmem.cpu: convolutions of channels-last images and matrix products, with weights that an op of their own
  * has packed and with what follows the layer: bias, residual, activation.  The formats are described in
  * kernels/cpu/layer.h. */

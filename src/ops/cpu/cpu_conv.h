@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The operators PackFilter, PackMatrix, Conv and MatMul of org.onnxmem.cpu. */
 #ifndef OM_CPU_CONV_H
 #define OM_CPU_CONV_H

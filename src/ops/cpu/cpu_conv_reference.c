@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reference kernels of Conv and MatMul of org.onnxmem.cpu: each element of the output is a sum in double over the
  * weights, which are found in any packed format. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* org.onnxmem.cpu: transposed convolutions of channels-last images.
  *
  * A product of the pixels of an image with the weights gives, for each pixel, what it adds to the pixels of the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* org.onnxmem.cpu: depthwise convolutions of channels-last images.
  *
  * Packed weights are [taps][output channels].  With several output channels for each input channel, the channels

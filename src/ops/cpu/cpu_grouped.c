@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* org.onnxmem.cpu: convolutions of channels-last images in groups of up to 16 channels. */
 #include <config.h>
 

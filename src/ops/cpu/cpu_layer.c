@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layers with packed weights: shapes; see cpu_layer.h. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the layers of org.onnxmem.cpu with packed weights have in common, whatever their type: convolutions and products
  * of float32 (cpu_conv.c) and of 8-bit integers (cpu_qlayer.c). */
 #ifndef OM_CPU_LAYER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* org.onnxmem.cpu: pools of channels-last images. */
 #include <config.h>
 

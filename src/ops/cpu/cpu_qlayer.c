@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* org.onnxmem.cpu: convolutions of channels-last images of 8-bit integers and matrix products, with weights that an op
  * of their own has packed.  The formats are described in kernels/cpu/qlayer.h.  Sums are exact, and they are scaled and
  * rounded as by QLinearConv: kernels of all instruction sets and the reference agree in all bits. */

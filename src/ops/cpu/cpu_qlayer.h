@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the quantized layers of org.onnxmem.cpu have in common. */
 #ifndef OM_CPU_QLAYER_H
 #define OM_CPU_QLAYER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* org.onnxmem.cpu: recurrent layers with packed weights, of inputs that have been multiplied by W.
  *
  * PackRecurrent(R) -> panels of each direction; attribute `gates`: of the layer; `first_gates`: those in the first

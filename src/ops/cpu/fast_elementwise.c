@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels for float32 of the elementwise operators: maps of one stage, or of a stage per input. */
 #include <config.h>
 

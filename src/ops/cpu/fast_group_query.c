@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* GroupQueryAttention of float32: new rows are written to the present cache, which is then read where it is.
  *
  * The queries of the heads that share keys are rows of one attention when there is one query each, so that keys and

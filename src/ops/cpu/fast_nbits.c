@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* MatMulNBits of a few rows: the 4-bit weights are read as they are, instead of a matrix of floats made of them.  Where
  * `accuracy_level` allows it, the rows are rounded to 8 bits. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels for quantized tensors with one scale and one zero point: QuantizeLinear, DequantizeLinear, and those of
  * com.microsoft for sums, products and means. */
 #include <config.h>

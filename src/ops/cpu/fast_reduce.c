@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions of float32 over any set of axes.
  *
  * If the last group of dims is reduced, an output is the result of contiguous runs; if it is kept, adjacent outputs

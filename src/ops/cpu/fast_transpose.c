@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Transpose of elements of four bytes, or of one, whose last axis moves: planes are transposed in vectors.  Bits are only moved,
  * so that the results are those of the definition. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Loops over rows, divided among the workers of a run. */
 #include <config.h>
 

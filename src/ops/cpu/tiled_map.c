@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Elementwise stages over tiles; see tiled_map.h.
  *
  * The dims of the output are merged where every input crosses them with one stride.  A tile is a range of one

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Elementwise computations as a list of stages over tiles of the output.
  *
  * A stage is a function of src/kernels/cpu/elementwise.def; its operands are inputs, which are broadcast, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Copies between the memory of the processor and that of a device: org.onnxmem ToDevice and ToHost, which the pass
  * place-devices inserts.  The executor asks the device for them; without one they copy. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels for devices of operators that move elements. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels for devices of operators along an axis: ArgMax, ArgMin, CumSum, TopK. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Launches of typed kernels; see launches.h. */
 #include <config.h>
 

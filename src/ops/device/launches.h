@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What rows of kernels for devices share: names of types, launches of typed kernels, and operands that are broadcast. */
 #ifndef OM_LAUNCHES_H
 #define OM_LAUNCHES_H

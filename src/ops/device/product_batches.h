@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Batches of matrix products for devices: kernels have two dims of them. */
 #ifndef OM_PRODUCT_BATCHES_H
 #define OM_PRODUCT_BATCHES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ImageDecoder: decodes image files into pixels.
  *
  * BMP and PNM are decoded here, all other formats by their libraries if `configure` found them: one

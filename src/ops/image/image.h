@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Image files and their decoders.
  *
  * Formats whose decoders need libraries are in the module onnxmem-images.so (image_module.c), which the first image

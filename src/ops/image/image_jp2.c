@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* JPEG 2000 files, decoded by OpenJPEG: boxed or a raw code stream. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The module onnxmem-images.so: the decoders that need libraries; see image.h. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* PNG files, decoded by libpng.  Errors inside it longjmp to the start of the read: no variable
  * that changes after that is used after the jump. */
 #include <config.h>

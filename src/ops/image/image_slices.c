@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of operators that sample images: those of other images, channels, regions or grid points. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* TIFF files, decoded by libtiff: the first page only. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* WebP files, decoded by libwebp. */
 #include <config.h>
 

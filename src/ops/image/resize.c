@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Resize and Upsample.  Nearest is one pass over the output with an index table per axis; the
  * other modes are in resize_separable.c. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the two resize kernels: nearest (resize.c) and weighted sums (resize_separable.c). */
 #ifndef OM_RESIZE_H
 #define OM_RESIZE_H

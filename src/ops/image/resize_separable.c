@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Resizing by weighted sums: linear and cubic, one pass along each axis.  Axes before the first
  * resized axis form a batch: the intermediate results are those of one element of the batch. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Scans along one axis: ArgMax and ArgMin, CumSum.
  *
  * The running result, the best element or the sum, is kept for a group of neighboring lines, and rows

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A tensor viewed as lines along one of its axes. */
 #ifndef OM_AXIS_VIEW_H
 #define OM_AXIS_VIEW_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Elementwise computations with broadcast: the loop nest around strips.
  *
  * The dims of the output and the strides of the operands along them are collapsed into as few dims as

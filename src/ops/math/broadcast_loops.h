@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Elementwise computations as inner loops without broadcast logic.
  *
  * A family provides a loop for each element type.  When a kernel is prepared, om_map_prepare() selects

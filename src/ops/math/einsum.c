@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Einsum: sums of products given by an equation of indices. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Einsum by matrix products.
  *
  * Operands are multiplied in pairs from left to right.  In each pair an index is of one of four kinds: it is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An Einsum of float32 operands as products of matrices. */
 #ifndef OM_EINSUM_PRODUCT_H
 #define OM_EINSUM_PRODUCT_H

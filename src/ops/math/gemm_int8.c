@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products of 8-bit integers.
  *
  * An 8-bit integer minus its zero point is an integer in [-255, 255], a product of two is at most 65,025

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products of 8-bit integers, computed by the float32 GEMM (gemm_int8.c). */
 #ifndef OM_GEMM_INT8_H
 #define OM_GEMM_INT8_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products: MatMul, Gemm, and products of 8-bit integers. */
 #include <config.h>
 

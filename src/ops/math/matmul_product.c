@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* MatMul and Gemm of two computed float32 matrices, as batches of products in pieces; see kernels/cpu/product.h.
  * Other types are left to the reference kernels. */
 #include <config.h>

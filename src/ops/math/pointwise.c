@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Regular elementwise operators: those of pointwise.def, and Equal.
  *
  * A line of that file is an operator: its loops and its definition are generated from it here.

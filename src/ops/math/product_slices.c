@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of products: rows of the left operand, columns of the right one, batches; and contributions of parts of the axis
  * that is summed over. */
 #include <config.h>

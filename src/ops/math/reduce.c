@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions.
  *
  * The dims of the input are collapsed into groups of adjacent dims that are all kept or all reduced.  If

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The axes of a reduction, and the groups of adjacent dims that are all kept or all reduced. */
 #ifndef OM_REDUCE_AXES_H
 #define OM_REDUCE_AXES_H

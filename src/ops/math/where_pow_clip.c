@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Elementwise operators whose operands differ in type or role: Where with a bool condition, Pow with an
  * exponent of any type, PRelu with a slope that is broadcast only in one direction, and Clip with
  * optional bounds. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators of the domain ai.onnx.ml. */
 #include <config.h>
 

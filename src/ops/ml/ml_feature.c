@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Feature preprocessing of ai.onnx.ml: scaling, imputation, encoding. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Linear models and support vector machines. */
 #include <config.h>
 

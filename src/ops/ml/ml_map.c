@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Maps: created from rows of scores, and converted into rows of features. */
 #include <config.h>
 

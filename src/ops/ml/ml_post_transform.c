@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of features, class labels, and transformations of scores. */
 #include <config.h>
 

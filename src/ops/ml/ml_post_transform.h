@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the classifiers and regressors of ai.onnx.ml: rows of features, class labels,
  * transformations of scores. */
 #ifndef OM_ML_POST_TRANSFORM_H

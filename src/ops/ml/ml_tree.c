@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ensembles of decision trees.
  *
  * Both encodings are converted into one: a list of nodes, each with a test and two successors, and

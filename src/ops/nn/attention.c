@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attention and related operators: rotary embeddings, caches.
  *
  * Attention is computed query by query: the dot products with all keys are one row of scores, which are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The operands and sizes of Attention and RotaryEmbedding. */
 #ifndef OM_ATTENTION_H
 #define OM_ATTENTION_H

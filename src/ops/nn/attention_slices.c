@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of attention: samples, heads, queries and, of the output, elements of the values.
  *
  * A query sees keys by its position if attention is causal or in a window; then there are no parts of the queries, whose

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inverses of pooling and of im2col: MaxUnpool, Col2Im. */
 #include <config.h>
 

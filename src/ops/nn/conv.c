@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions: shapes, and the operators Conv and ConvTranspose.
  *
  * The algorithms for float32 are in conv_f32.c and conv_transpose.c.  16-bit floats are computed as

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared parts of convolutions: operators and shapes are in conv.c, float32 in conv_f32.c and
  * conv_transpose.c, 8-bit integers in conv_int8.c.  Gradients and QLinearConv use them, too. */
 #ifndef OM_CONV_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions of float32.
  *
  * A convolution is a matrix product: weights (output channels by input channels and filter elements)

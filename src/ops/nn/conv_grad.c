@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ConvGrad: all gradients of a convolution in one op.
  *
  * The gradient of the weights is the product of dY (channels by positions of all images) and the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions of 8-bit integers: ConvInteger, and the sums that QLinearConv scales.
  *
  * As with float32 (conv_f32.c), a convolution is a product of the weights and the im2col matrix, parts

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Transposed convolutions: windows are scatter-added to the output (col2im).
  *
  * The values to be scattered are a matrix product: transposed weights times the image.  It is computed

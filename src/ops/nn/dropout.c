@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Dropout: the identity in inference; random elements are zeroed in training. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layers with a state that is passed between runs as an input and an output: linear attention, causal
  * convolution.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Classification losses: negated log-probabilities of the target classes. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What normalizations compute moments of. */
 #ifndef OM_NORM_H
 #define OM_NORM_H

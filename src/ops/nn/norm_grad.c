@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* BatchNormalizationGrad: the gradients of BatchNormalization in training mode.
  *
  * With h = (x - mean) r, where r is the reciprocal standard deviation of the n elements of a channel:

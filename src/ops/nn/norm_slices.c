@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of normalizations: along axes over which no moments are computed. */
 #include <config.h>
 

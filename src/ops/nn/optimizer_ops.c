@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Optimizers: parameters updated by their gradients.
  *
  * The inputs are a learning rate, an update count, then a list of parameters, a list of gradients and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pooling: the maximum, the mean or the norm of a window. */
 #include <config.h>
 

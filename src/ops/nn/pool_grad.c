@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* MaxPoolGrad: gradients of maxima are scattered to the positions of the maxima, given by their indices.
  *
  * No separate tensor of zeros is required: the output is cleared, then added to. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Recurrent layers: LSTM, GRU, RNN.
  *
  * The products of the input with W are computed for many steps at once; the steps then add the

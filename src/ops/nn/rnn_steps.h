@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The steps of recurrent layers: included by rnn.c once per floating-point type, which is REAL;
  * FOR_REAL() makes names specific to it. */
 #define activate_one FOR_REAL(activate_one)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax and related operators: each line of elements along an axis is independent.
  *
  * A line is read completely before its first element is written, and afterwards each element is read

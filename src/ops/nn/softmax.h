@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The lines of softmax and related operators. */
 #ifndef OM_SOFTMAX_H
 #define OM_SOFTMAX_H

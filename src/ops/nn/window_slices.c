@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of convolutions and pools.
  *
  * A part of the output along an axis of the image needs the elements that its windows overlap; the padding at either

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Quantization: floating-point numbers as low-precision values with a scale and a zero point. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reading indices: int32 or int64; negative indices count from the end. */
 #ifndef OM_INDEX_H
 #define OM_INDEX_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of operators that read or write elements at indices. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that permute, join, split and repeat. */
 #include <config.h>
 

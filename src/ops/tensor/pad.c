@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pad: a tensor with padding, or cropped. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that rearrange the elements of blocks, sequences and triangles. */
 #include <config.h>
 

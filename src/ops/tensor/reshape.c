@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that move no bytes: the output is a view. */
 #include <config.h>
 

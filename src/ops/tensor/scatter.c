@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that write elements to positions given by indices.
  *
  * The output starts as a copy of the first input, so it may be computed over it. */

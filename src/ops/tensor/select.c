@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators whose output size depends on the values of the elements. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that create tensors from shapes, attributes and a few numbers. */
 #include <config.h>
 

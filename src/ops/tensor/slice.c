@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that select elements of a tensor: Slice, Compress. */
 #include <config.h>
 

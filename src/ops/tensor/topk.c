@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* TopK: the k best elements of each line along an axis.
  *
  * A heap holds the best k so far with the worst on top; at the end it is emptied from the worst to

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The copy that Transpose is. */
 #ifndef OM_TRANSPOSE_H
 #define OM_TRANSPOSE_H

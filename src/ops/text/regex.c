@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Regular expressions in the syntax of RE2, for RegexFullMatch.
  *
  * A pattern is parsed into a tree, the tree compiled into a program of a nondeterministic

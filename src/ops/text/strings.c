@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* String operators: joining, splitting, normalization, counting. */
 #include <config.h>
 

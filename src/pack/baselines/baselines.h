@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Well-known strategies for memory sharing, as baselines for the packer: a pool of
  * free blocks, graph coloring, and NNC's allocation graph.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory sharing by a pool of free blocks.
  *
  * The steps are processed in order.  A buffer that begins takes a block from the

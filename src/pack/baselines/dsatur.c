@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Graph coloring: buffers that interfere get different colors, and buffers of one
  * color share a block as large as the largest of them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The interference graph.
  *
  * Lifetimes are sorted by their start, and each node of a tree over them has the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The interference graph: which buffers may not share bytes.  It is not stored.
  *
  * Neighbors are computed on request, from lifetimes in linear memory, and from an

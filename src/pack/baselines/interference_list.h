@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Interference of buffers in a plan that holds for every order. */
 #ifndef OM_INTERFERENCE_LIST_H
 #define OM_INTERFERENCE_LIST_H

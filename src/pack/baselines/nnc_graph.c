@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The allocation graph of NNC tensor allocation (L. Liu, 2018), in one arena.
  *
  * Every edge of the graph is one range of addresses.  All buffers of an inserted

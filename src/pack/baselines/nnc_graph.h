@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The allocation graph: which buffer passes its bytes to which.
  *
  * Nodes are buffers, a source and a sink; an edge is a range of addresses that

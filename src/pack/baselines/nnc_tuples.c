@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The order of insertion of the paper on NNC's allocation.
  *
  * Candidates are the buffers with the most neighbors in the interference graph that

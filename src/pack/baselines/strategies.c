@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table of ways to share memory: rows of the files that src/pack/local.mk lists. */
 #include <config.h>
 

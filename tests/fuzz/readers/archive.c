@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Archives, unpacked in a folder of this process, from which everything is removed after each input. */
 #include <config.h>
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Which lines of the readers of files are executed by their tests: the corpora, mutations of them, and the unit tests of files.
 
     tests/fuzz/readers/coverage.py [--record] [--lines WORD]

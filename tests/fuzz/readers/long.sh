@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # long.sh RUNS SECONDS CORPUS TARGET...: search with each target, in the build folder.  What was found stays in
 # fuzz-long/: TARGET/ has the inputs that reach new code, TARGET-* those that fail, TARGET.log what libFuzzer says.
 runs=$1 limit=$2 corpus=$3

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Manifests of models, and the paths in them. */
 #include <config.h>
 

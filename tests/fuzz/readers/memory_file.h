@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A file in memory, for readers that are given a path. */
 #ifndef OM_MEMORY_FILE_H
 #define OM_MEMORY_FILE_H

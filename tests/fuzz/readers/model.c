@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Models: loaded, imported, planned, verified, written; the plan that they carry, and the one that was
  * made, read back.  External data may be in models/. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* NumPy's files: every input is read as .npy and as .npz. */
 #include <config.h>
 

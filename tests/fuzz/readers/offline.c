@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Offline plans of TFLite Micro: in models, whose packing is checked, and as C arrays, for a small graph. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Planned files that keep the file that they were made from, which is restored. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plan documents for models/control.onnx, read and verified. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzz targets of readers: one file each, linked with replay.c, or with search.c and libFuzzer. */
 #ifndef OM_READER_H
 #define OM_READER_H

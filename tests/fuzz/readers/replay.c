@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs the target it is linked with on files, and on mutations of each: what libFuzzer does, with any compiler.
  *
  *	TARGET MUTATIONS FILE...

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The target that it is linked with, as libFuzzer calls it. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Packing problems in tables: offsets as constraints, with pools of the file and with those of the caller, and as a
  * solution.  After a form feed, pairs of buffers that interfere. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values of runs in .pb files: the first byte selects the type that is expected. */
 #include <config.h>
 
