@@ -343,8 +343,8 @@ tiling(const om_tiling *t, om_arena *mem)
 {
 	json_t *o = json_object();
 
-	json_object_set_new(o, "arena_bytes_before", number(t->before));
-	json_object_set_new(o, "ops_before", number(t->ops_before));
+	json_object_set_new(o, "arena_bytes_before", om_json_number(t->before));
+	json_object_set_new(o, "ops_before", om_json_number(t->ops_before));
 	json_object_set_new(o, "flops_before", json_real(t->flops_before));
 	json_object_set_new(o, "flops", json_real(t->flops_after));
 	om_tiling_set(o, t, mem);
