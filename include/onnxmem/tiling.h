@@ -33,7 +33,7 @@ typedef struct om_tiled_step {
 
 /* A peak for which the search found regions, or that of the untiled program, as they are estimated. */
 typedef struct om_tiled_peak {
-	uint64_t bytes;
+	uint64_t bytes;          /* in use at the peak */
 	uint32_t ops;            /* of the program with these regions */
 	uint32_t regions, copies; /* how many; values that are computed twice */
 } om_tiled_peak;
