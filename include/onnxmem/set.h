@@ -76,7 +76,7 @@ OM_API om_status om_set_make_plan(om_set *x);
  * OM_STALE if it is of other models, parts or values; OM_MALFORMED. */
 OM_API om_status om_set_read_plan(om_set *x, const char *path);
 
-/* Check the plan of a set independently of how it was made: by a simulation of runs, with loops three times, in which every
+/* Check the plan of a set independently of how it was made: by a simulation of runs, with loops that may be left out, in which every
  * value that is read is intact, no part runs in memory of a value that it reads or writes, and every part has its arena
  * and every value its size.  OM_BADPLAN with the parts and values. */
 OM_API om_status om_set_verify(om_set *x);

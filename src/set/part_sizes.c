@@ -129,7 +129,8 @@ add_up(const struct part *p, int64_t *number, uint32_t *which)
 			for (uint32_t i = 0; i < d->nterm && !is_known[k]; i++)
 				for (uint32_t o = 0; o < p->ndim; o++)
 					if (is_known[o] && strcmp(p->dim[o].symbol, d->term[i]) == 0) {
-						sum += number[o];
+						if (__builtin_add_overflow(sum, number[o], &sum))
+							sum = INT64_MAX;  /* no shape takes it */
 						found++;
 					}
 			*which = is_known[k] ? *which : k;
@@ -149,13 +150,20 @@ bind_size(om_set *x, struct part *p, om_arena *mem, const int64_t *number, om_bi
 	om_status st = OM_OK;
 	const char *told, *input;
 	const om_shape *shape;
+	om_prog *given = NULL;
 
 	for (uint32_t k = 0; k < p->ndim && st == OM_OK; k++)
 		st = om_binding_dim(x->session, b, p->dim[k].symbol, number[k]);
 	for (size_t k = 0; st == OM_OK && om_binding_input(p->fixed, k, &input, &shape); k++)
 		st = om_binding_shape(x->session, b, input, shape);
+	/* Batches that are open after that. */
+	if (st == OM_OK)
+		st = om_prog_bind(x->session, p->prog, b, &given);
+	if (st == OM_OK)
+		st = om_binding_batches(x->session, given, b, mem, &told);
+	om_prog_free(given);
 	om_binding_rest(b, 0);
-	return st ? st : om_binding_batches(x->session, p->prog, b, mem, &told);
+	return st;
 }
 
 static om_status

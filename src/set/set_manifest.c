@@ -28,9 +28,9 @@ read_sum(om_set *x, const struct part *p, const char *text, struct set_dim *d)
 		const int64_t number = strtoll(word, &end, 10);
 		if (!*word || (end != word && *end))
 			return BAD(x, "%s: part %s: dim %s: \"%s\" is no sum of dims and numbers", x->path, p->pub.name, d->symbol, text);
-		if (end != word)
-			d->low += number;
-		else
+		if (end != word && __builtin_add_overflow(d->low, number, &d->low))
+			return BAD(x, "%s: part %s: dim %s: \"%s\" is too large", x->path, p->pub.name, d->symbol, text);
+		if (end == word)
 			d->term[d->nterm++] = word;
 	}
 	return OM_OK;

@@ -7,6 +7,7 @@
 
 #include "base/guard.h"
 #include "base/options.h"
+#include "ir/binding.h"
 #include "set/set.h"
 
 enum { LOW = 0xfd, HIGH = 0x7f };  /* as poison of the executor */
@@ -63,21 +64,6 @@ om_set_input(om_set *x, uint32_t part, uint32_t k, const om_tensor *t)
 
 /* ---- The order. ---- */
 
-static bool
-may_follow(const om_set *x, uint32_t part)
-{
-	const int64_t next = x->at + 1;
-
-	if (part == 0 || part == next)
-		return true;
-	for (uint32_t k = 0; k < x->nloop; k++) {
-		const struct set_loop *l = &x->loop[k];
-		if ((part == l->first && x->at == l->last) || (l->first == next && part == l->last + 1))
-			return true;
-	}
-	return false;
-}
-
 /* Is it another iteration of a loop? */
 static bool
 repeats(const om_set *x, uint32_t part)
@@ -86,6 +72,18 @@ repeats(const om_set *x, uint32_t part)
 		if (part == x->loop[k].first && x->at == x->loop[k].last)
 			return true;
 	return false;
+}
+
+/* Loops, which are in their order, may not run at all. */
+static bool
+may_follow(const om_set *x, uint32_t part)
+{
+	int64_t next = x->at + 1;
+
+	for (uint32_t k = 0; k < x->nloop; k++)
+		if (x->loop[k].first == next && next < (int64_t)part)
+			next = (int64_t)x->loop[k].last + 1;
+	return part == 0 || part == next || repeats(x, part);
 }
 
 /* Is what the set has of a value still there when `part` runs next? */
@@ -182,12 +180,26 @@ om_set_lacks(const om_set *x, uint32_t part, uint32_t k)
 	return p->run.given[k].type == OM_UNDEFINED;
 }
 
+/* Inputs that are one shared value are given the same, if they are given. */
+static om_status
+check_same(om_set *x, const struct part *p, uint32_t k)
+{
+	const om_tensor *given = p->run.given;
+
+	for (uint32_t i = 0; i < k && p->in[k] >= 0; i++)
+		if (p->in[i] == p->in[k] && given[i].type != OM_UNDEFINED && given[k].type != OM_UNDEFINED && !om_tensor_same(&given[i], &given[k]))
+			return om_fail(x->session, OM_USAGE, "inputs %s and %s of part %s are one shared value, and are given two",
+				p->prog->first->param[i]->name, p->prog->first->param[k]->name, p->pub.name);
+	return OM_OK;
+}
+
 static om_status
 bind_inputs(om_set *x, struct part *p, om_binding *b)
 {
 	const om_block *graph = p->prog->first;
 
 	for (uint32_t k = 0; k < graph->nparam; k++) {
+		OM_TRY(check_same(x, p, k));
 		const om_tensor *t = input_of(x, p, k);
 		if (!t && graph->param[k]->is_overridable)
 			continue;

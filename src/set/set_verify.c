@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Verification of the plan of a set, by a simulation of runs.
  *
- * It knows where parts and buffers are, and which part reads and writes what; lifetimes are not looked at. */
+ * It knows where parts and buffers are, and which part reads and writes what; lifetimes are not looked at.  A loop runs any
+ * number of times, so that a value with two buffers, which take turns, may be in either: both are taken to hold it. */
 #include <config.h>
 
 #include "set/set.h"
 
-enum { ITERATIONS = 3 };  /* of a loop: with two buffers that take turns, the third is as the first */
+enum { ITERATIONS = 3 };  /* of a loop: what one leaves is what the next one finds */
 
 struct bytes {
 	uint64_t from, to;
@@ -16,7 +17,8 @@ struct bytes {
 struct simulation {
 	om_set *x;
 	bool *is_written, *is_intact;  /* by value */
-	uint32_t *buffer;              /* by value: the one that has it */
+	bool *is_sure;                 /* by value: it was written, however often loops ran */
+	bool *before;                  /* by value, three times: the others before the loop that runs */
 	const char **destroyer;        /* by value: the part that wrote over it */
 	struct bytes *used;            /* by the part that runs */
 	uint32_t nused;
@@ -61,15 +63,28 @@ static void
 write_over(struct simulation *m, const struct part *p, struct bytes b, uint32_t but)
 {
 	for (uint32_t k = 0; k < m->x->nvalue; k++) {
-		const struct bytes at = place_of(&m->x->value[k], m->buffer[k]);
-		if (k == but || !m->is_intact[k] || !overlap(&at, &b))
-			continue;
-		m->is_intact[k] = false;
-		m->destroyer[k] = p->pub.name;
+		const om_set_value *v = &m->x->value[k];
+		for (uint32_t i = 0; i < v->nbuffer && k != but; i++) {
+			const struct bytes at = place_of(v, i);
+			if (!m->is_intact[k] || !overlap(&at, &b))
+				continue;
+			m->is_intact[k] = false;
+			m->destroyer[k] = p->pub.name;
+		}
 	}
 }
 
-/* A value that no part has written yet is the caller's, who gives it for this run. */
+static void
+write_value(struct simulation *m, const struct part *p, uint32_t k)
+{
+	const om_set_value *v = &m->x->value[k];
+
+	for (uint32_t i = 0; i < v->nbuffer; i++)
+		write_over(m, p, place_of(v, i), k);
+	m->is_written[k] = m->is_intact[k] = m->is_sure[k] = true;
+}
+
+/* A value that no part may have written yet is the caller's, who gives it for this run. */
 static om_status
 read_value(struct simulation *m, const struct part *p, uint32_t k)
 {
@@ -78,9 +93,8 @@ read_value(struct simulation *m, const struct part *p, uint32_t k)
 	if (m->is_written[k] && !m->is_intact[k])
 		return om_fail(m->x->session, OM_BADPLAN, "part %s reads %s, over which part %s has written", p->pub.name, v->name,
 			m->destroyer[k]);
-	if (!m->is_written[k])
-		write_over(m, p, place_of(v, m->buffer[k]), k);
-	m->is_written[k] = m->is_intact[k] = true;
+	if (!m->is_sure[k])
+		write_value(m, p, k);
 	return OM_OK;
 }
 
@@ -106,10 +120,12 @@ run_part(struct simulation *m, uint32_t part)
 	m->nused = 0;
 	OM_TRY(use(m, p, arena));
 	for (uint32_t k = 0; k < x->nvalue; k++) {
-		if (!has_end(&x->value[k], part, false, &index))
-			continue;
-		OM_TRY(read_value(m, p, k));
-		OM_TRY(use(m, p, place_of(&x->value[k], m->buffer[k])));
+		const om_set_value *v = &x->value[k];
+		const bool reads = has_end(v, part, false, &index), writes = has_end(v, part, true, &index);
+		if (reads)
+			OM_TRY(read_value(m, p, k));
+		for (uint32_t i = 0; i < v->nbuffer && (reads || writes); i++)
+			OM_TRY(use(m, p, place_of(v, i)));
 	}
 	write_over(m, p, arena, UINT32_MAX);
 	for (uint32_t k = 0; k < x->nvalue; k++) {
@@ -119,13 +135,29 @@ run_part(struct simulation *m, uint32_t part)
 		const bool reads = has_end(v, part, false, &(uint32_t){0}), in_place = reads && p->in_place[index];
 		if (reads && !in_place && v->nbuffer < 2)
 			return om_fail(x->session, OM_BADPLAN, "part %s reads %s and writes it elsewhere, and it has one buffer", p->pub.name, v->name);
-		m->buffer[k] = reads && !in_place ? !m->buffer[k] : m->buffer[k];
-		if (!in_place)
-			OM_TRY(use(m, p, place_of(v, m->buffer[k])));
-		write_over(m, p, place_of(v, m->buffer[k]), k);
-		m->is_written[k] = m->is_intact[k] = true;
+		write_value(m, p, k);
 	}
 	return OM_OK;
+}
+
+static void
+enter_loop(struct simulation *m)
+{
+	for (uint32_t k = 0, n = m->x->nvalue; k < n; k++) {
+		m->before[k] = m->is_written[k];
+		m->before[n + k] = m->is_intact[k];
+		m->before[2 * n + k] = m->is_sure[k];
+	}
+}
+
+/* The loop may also have been left out. */
+static void
+leave_loop(struct simulation *m)
+{
+	for (uint32_t k = 0, n = m->x->nvalue; k < n; k++) {
+		m->is_intact[k] = m->is_intact[k] && (m->before[n + k] || !m->before[k]);
+		m->is_sure[k] = m->before[2 * n + k];
+	}
 }
 
 /* All parts in their order; a loop that starts here runs several times. */
@@ -141,9 +173,12 @@ run_all(struct simulation *m)
 				last = x->loop[l].last;
 				times = ITERATIONS;
 			}
+		enter_loop(m);
 		for (uint32_t i = 0; i < times; i++)
 			for (uint32_t part = k; part <= last; part++)
 				OM_TRY(run_part(m, part));
+		if (times > 1)
+			leave_loop(m);
 		k = last;
 	}
 	return OM_OK;
@@ -156,7 +191,8 @@ om_set_verify(om_set *x)
 		return om_fail(x->session, OM_USAGE, "%s has no plan", x->path);
 	om_arena *mem = om_arena_new();
 	struct simulation m = {.x = x, .is_written = OM_NEWN(mem, bool, x->nvalue), .is_intact = OM_NEWN(mem, bool, x->nvalue),
-		.buffer = OM_NEWN(mem, uint32_t, x->nvalue), .destroyer = OM_NEWN(mem, const char *, x->nvalue),
+		.is_sure = OM_NEWN(mem, bool, x->nvalue), .before = OM_NEWN(mem, bool, 3 * (size_t)x->nvalue),
+		.destroyer = OM_NEWN(mem, const char *, x->nvalue),
 		.used = OM_NEWN(mem, struct bytes, 2 * (size_t)x->nvalue + 1)};
 	const om_status st = run_all(&m);
 

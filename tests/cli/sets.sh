@@ -124,6 +124,29 @@ refused chain.json 's/canon1:sha256:./canon1:sha256:?/'
 refused chain.json 's/"name": "x"/"name": "y"/'
 refused decoder.json 's/"align": 64/"align": 128/'
 om set verify chain.json chain.json $generic
+# A value whose buffers take turns is in either, by how often the loop runs: another part may be in the place of none of them.
+cat >turns.json <<'J'
+{
+  "schema": "onnxmem-set/1",
+  "parts": [
+    {"name": "first", "model": "nnc_chain.onnx"},
+    {"name": "turn", "model": "nnc_chain.onnx"},
+    {"name": "again", "model": "nnc_chain.onnx"},
+    {"name": "last", "model": "nnc_chain.onnx"}
+  ],
+  "links": [["first.y", "turn.x", "turn.y", "again.x", "again.y", "last.x"]],
+  "order": ["first", ["turn"], ["again"], "last"]
+}
+J
+om set plan turns.json turns-plan.json $generic
+for buffer in 1 2; do
+	tr -d '\n ' <turns-plan.json | sed 's/},{/},\n{/g' >turns-lines.json
+	at=$(sed -n 's/.*"offsets":\[\([0-9]*\),\([0-9]*\)\].*/\'$buffer'/p' turns-lines.json)
+	sed "/\"name\":\"last\"/s/\"offset\":[0-9]*/\"offset\":$at/;s/\"arena_bytes\":[0-9]*/\"arena_bytes\":100000/" turns-lines.json >wrong.json
+	om set verify turns.json wrong.json $generic
+done
+# Both loops may be left out.
+om set run turns.json --run first=x0.npz --run last --poison $generic | grep -c 'last'
 cat >between.json <<'J'
 {
   "schema": "onnxmem-set/1",
@@ -164,3 +187,17 @@ om set report bad.json --capacity 8
 om set walk decoder.json
 om set plan decoder.json
 om set run decoder.json
+# A batch that is given, and one that is not.
+cp "$models/dynamic.onnx" .
+cat >batches.json <<'J'
+{
+  "schema": "onnxmem-set/1",
+  "parts": [
+    {"name": "three", "model": "dynamic.onnx", "dims": {"N": 3}},
+    {"name": "one", "model": "dynamic.onnx"}
+  ],
+  "links": [],
+  "order": ["three", "one"]
+}
+J
+om set report batches.json $generic | head -n 4
