@@ -203,6 +203,9 @@ OM_API const char *om_default_pipeline(void);
  * (om_prog_bind()).  A precise run has the default pipeline instead. */
 OM_API const char *om_target_pipeline(om_target target);
 
+/* The pipeline for a request: that of its target or, for a precise run, the default one. */
+OM_API const char *om_request_pipeline(const om_plan_request *r);
+
 /* The pipeline that plans `p` as the host requests it: that of the target or, for a precise run, the default one, as by
  * om_host_decided().  With ranges of sizes that the plan is for, it has no passes that rewrite `p` for the executor but make
  * other programs for other sizes, because a plan for all of them needs one program; each pass that is left out gives a message

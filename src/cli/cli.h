@@ -244,9 +244,6 @@ om_status om_cli_threads(om_cli *c, uint32_t *out);
 /* Set c->request to what the options require of a plan, and make it the request of the host. */
 om_status om_cli_settings(om_cli *c);
 
-/* The default pipeline for a request. */
-const char *om_cli_target_pipeline(const om_plan_request *r);
-
 /* om_cli_settings(), then run --passes or, if it was not given, `pipeline`; NULL: the default one. */
 om_status om_cli_passes(om_cli *c, const char *pipeline);
 /* Give the plan of c->prog the ranges of the options, and check their limits. */

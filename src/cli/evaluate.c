@@ -244,7 +244,7 @@ prepare(struct rating *r)
 	const om_plan_request request = OM_PLAN_REQUEST(.target = OM_TARGET_CPU, .threads = o.threads, .precise = o.precise);
 	OM_TRY(om_cli_host(c));
 	OM_TRY(om_host_request(c->host, &request));
-	OM_TRY(om_host_run(c->host, r->prog, om_cli_target_pipeline(&request)));
+	OM_TRY(om_host_run(c->host, r->prog, om_request_pipeline(&request)));
 	return om_exec_new(c->session, r->prog, r->prog->plan, &o, &r->exec);
 }
 

@@ -403,12 +403,6 @@ om_cli_settings(om_cli *c)
 	return om_host_request(c->host, &c->request);
 }
 
-const char *
-om_cli_target_pipeline(const om_plan_request *r)
-{
-	return r->precise ? om_default_pipeline() : om_target_pipeline(r->target);
-}
-
 om_status
 om_cli_limits(om_cli *c)
 {

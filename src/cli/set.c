@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/sizes.h"
 #include "cli/data.h"
 #include "cli/npy.h"
 #include "onnxmem/set.h"
@@ -31,7 +32,6 @@ write_text(om_cli *c, FILE *to, const void *arg)
 static void
 tell_sum(const struct command *x)
 {
-	const uint64_t align = x->plan->align;
 	uint64_t sum = 0, largest = 0;
 	char a[32], b[32], l[32];
 
@@ -39,7 +39,7 @@ tell_sum(const struct command *x)
 		sum += x->plan->part[k].alone;
 		largest = x->plan->part[k].bytes > largest ? x->plan->part[k].bytes : largest;
 	}
-	largest = (largest + align - 1) / align * align;
+	largest = om_size_rounded_up(largest, x->plan->align);
 	printf("arena of the set: %" PRIu64 " bytes (%s)", x->plan->bytes, om_bytes_text(x->plan->bytes, a));
 	if (x->plan->lower_bound)
 		printf(x->plan->lower_bound == x->plan->bytes ? ", no packing is smaller" : ", lower bound %" PRIu64, x->plan->lower_bound);
@@ -268,18 +268,18 @@ load(struct command *x)
 
 	OM_TRY(om_cli_host(c));
 	OM_TRY(om_cli_settings(c));
-	pipeline = om_cli_target_pipeline(&c->request);
+	pipeline = om_request_pipeline(&c->request);
 	OM_TRY(om_cli_pipeline(c, &pipeline));
 	return om_set_load(c->host, c->arg[1], pipeline, &x->set);
 }
 
-/* Make the plan, or read it. */
+/* Make the plan, or read and verify it. */
 static om_status
 get_plan(struct command *x, bool reads)
 {
 	OM_TRY(reads ? om_set_read_plan(x->set, x->c->arg[2]) : om_set_make_plan(x->set));
 	x->plan = om_set_get_plan(x->set);
-	return OM_OK;
+	return reads ? om_set_verify(x->set) : OM_OK;
 }
 
 static om_status
@@ -296,7 +296,6 @@ act(struct command *x)
 	OM_TRY(om_cli_float(c, "atol", &x->tol.absolute));
 	OM_TRY(load(x));
 	OM_TRY(get_plan(x, has_file && !plans));
-	OM_TRY(om_set_verify(x->set));
 	if (strcmp(c->arg[0], "run") == 0)
 		return run_steps(x);
 	if (plans)

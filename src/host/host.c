@@ -45,6 +45,12 @@ om_target_pipeline(om_target target)
 	return target == OM_TARGET_CPU ? SIMPLIFY LOWER_FOR_CPU PLAN : om_default_pipeline();
 }
 
+const char *
+om_request_pipeline(const om_plan_request *r)
+{
+	return r->precise ? om_default_pipeline() : om_target_pipeline(r->target);
+}
+
 static void
 add(om_host *h, const om_pass *pass, const char *file)
 {

@@ -39,6 +39,12 @@ const om_pass *om_host_giver(om_host *h, unsigned bit, const char *name);
 /* As om_host_run(), for a request other than that of the host. */
 om_status om_host_run_for(om_host *h, om_prog *p, const char *pipeline, const om_plan_request *r);
 
+/* Run a pipeline for a request, and verify the plan that it makes; OM_USAGE if it makes none. */
+om_status om_host_plan_for(om_host *h, om_prog *p, const char *pipeline, const om_plan_request *r);
+
+/* As om_plan_cache_new(), for a request other than that of the host. */
+om_plan_cache *om_plan_cache_new_for(om_host *h, const om_prog *p, const char *pipeline, const om_plan_request *r);
+
 /* As om_host_run(), for a pipeline from a file: it may have what om_prog.passes lists, and nothing else. */
 om_status om_host_run_recorded(om_host *h, om_prog *p, const char *pipeline);
 

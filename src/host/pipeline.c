@@ -156,9 +156,7 @@ om_host_decided(om_host *h, const om_prog *p, const char *pipeline)
 static om_status
 find_whole(const struct search *w, const char **pipeline)
 {
-	const om_plan_request *r = w->host->request;
-
-	*pipeline = om_host_decided(w->host, w->prog, r->precise ? om_default_pipeline() : om_target_pipeline(r->target));
+	*pipeline = om_host_decided(w->host, w->prog, om_request_pipeline(w->host->request));
 	return w->nrange ? find_pipeline(w, pipeline) : OM_OK;
 }
 

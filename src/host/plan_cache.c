@@ -20,7 +20,7 @@ struct om_plan_cache {
 };
 
 om_plan_cache *
-om_plan_cache_new(om_host *h, const om_prog *p, const char *pipeline)
+om_plan_cache_new_for(om_host *h, const om_prog *p, const char *pipeline, const om_plan_request *r)
 {
 	om_arena *mem = om_arena_new();
 	om_plan_cache *c = mem ? OM_NEW(mem, om_plan_cache) : NULL;
@@ -29,12 +29,15 @@ om_plan_cache_new(om_host *h, const om_prog *p, const char *pipeline)
 		om_arena_free(mem);
 		return NULL;
 	}
-	if (!pipeline)
-		pipeline = h->request->precise ? om_default_pipeline() : om_target_pipeline(h->request->target);
-	*c = (om_plan_cache){.host = h, .prog = p, .mem = mem, .planned = om_map_new(mem),
-		.request = om_plan_request_copy(h->request, mem),
-		.pipeline = om_strdup(mem, pipeline)};
+	*c = (om_plan_cache){.host = h, .prog = p, .mem = mem, .planned = om_map_new(mem), .request = om_plan_request_copy(r, mem),
+		.pipeline = om_strdup(mem, pipeline ? pipeline : om_request_pipeline(r))};
 	return c;
+}
+
+om_plan_cache *
+om_plan_cache_new(om_host *h, const om_prog *p, const char *pipeline)
+{
+	return om_plan_cache_new_for(h, p, pipeline, h->request);
 }
 
 void
@@ -46,15 +49,13 @@ om_plan_cache_free(om_plan_cache *c)
 		om_arena_free(c->mem);
 }
 
-static om_status
-plan(const om_plan_cache *c, om_prog *p)
+om_status
+om_host_plan_for(om_host *h, om_prog *p, const char *pipeline, const om_plan_request *r)
 {
-	om_session *s = c->host->session;
-
-	OM_TRY(om_host_run_for(c->host, p, c->pipeline, c->request));
+	OM_TRY(om_host_run_for(h, p, pipeline, r));
 	if (!(p->has & OM_HAS_PLAN))
-		return om_fail(s, OM_USAGE, "the passes %s make no plan", c->pipeline);
-	return om_plan_verify(s, p, p->plan);
+		return om_fail(h->session, OM_USAGE, "the passes %s make no plan", pipeline);
+	return om_plan_verify(h->session, p, p->plan);
 }
 
 static om_status
@@ -77,7 +78,7 @@ make(om_plan_cache *c, const om_binding *b, const char *key, om_prog **out)
 	om_status st = om_prog_bind(c->host->session, c->prog, b, out);
 
 	if (st == OM_OK)
-		st = plan(c, *out);
+		st = om_host_plan_for(c->host, *out, c->pipeline, c->request);
 	if (st == OM_OK)
 		st = keep_guarded(c, key, *out);
 	if (st == OM_OK)

@@ -102,10 +102,7 @@ record(om_set *x, struct part *p, const om_prog *bound)
 static om_status
 plan_copy(om_set *x, struct part *p, om_prog *bound)
 {
-	OM_TRY(om_host_run_for(x->host, bound, p->pipeline, &p->request));
-	if (!(bound->has & OM_HAS_PLAN))
-		return om_fail(x->session, OM_USAGE, "the passes %s make no plan", p->pipeline);
-	OM_TRY(om_plan_verify(x->session, bound, bound->plan));
+	OM_TRY(om_host_plan_for(x->host, bound, x->pipeline, &p->request));
 	return record(x, p, bound);
 }
 

@@ -42,9 +42,6 @@ make_request(om_set *x, struct part *p)
 	for (uint32_t k = 0; k < graph->nresult; k++)
 		if (p->out[k] >= 0)
 			rule[p->request.nio_rule++] = (om_io_rule){graph->result[k]->name, OM_IO_CALLER};
-	p->pipeline = x->pipeline;
-	if (!p->pipeline)
-		p->pipeline = p->request.precise ? om_default_pipeline() : om_target_pipeline(p->request.target);
 }
 
 static om_status
@@ -79,7 +76,7 @@ load_guarded(om_host *h, const char *path, const char *pipeline, om_set **out)
 	om_set *x = OM_NEW(mem, om_set);
 
 	*x = (om_set){.session = h->session, .host = h, .mem = mem, .path = om_strdup(mem, path), .at = -1,
-		.pipeline = pipeline ? om_strdup(mem, pipeline) : NULL};
+		.pipeline = om_strdup(mem, pipeline ? pipeline : om_request_pipeline(h->request))};
 	om_arena_defer(mem, release, x);
 	const om_status st = load(x);
 	if (st == OM_OK)

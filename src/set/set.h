@@ -43,7 +43,6 @@ struct part {
 	om_model *model;
 	om_prog *prog;
 	const char *model_name;  /* the file, as in the manifest */
-	const char *pipeline;
 	om_plan_request request;
 	struct set_dim *dim;
 	uint32_t ndim;
@@ -63,7 +62,7 @@ struct om_set {
 	om_host *host;
 	om_arena *mem;
 	const char *path, *folder;
-	const char *pipeline;    /* given, or NULL */
+	const char *pipeline;    /* of all parts */
 	json_t **json;           /* the manifest */
 	struct part *part;       /* in the order of the runs */
 	uint32_t npart;
@@ -97,13 +96,6 @@ om_status om_set_plan_parts(om_set *x);
 om_status om_set_pack(om_set *x);
 /* set_document.c: give them those of a document, whose parts and sizes have to be those of the set. */
 om_status om_set_read_offsets(om_set *x, const char *path);
-/* A number of bytes, rounded up to the alignment of the arena. */
-static inline uint64_t
-om_set_round(const om_set *x, uint64_t bytes)
-{
-	return bytes + (x->plan.align - bytes % x->plan.align) % x->plan.align;
-}
-
 /* The plan of the set is complete. */
 void om_set_publish(om_set *x);
 /* An output of a planned program that is stored in the memory of an input: which; -1: none. */

@@ -12,12 +12,6 @@ static const char schema[] = "onnxmem-set-plan/1";
 
 /* ---- Writing. ---- */
 
-static json_t *
-bytes_json(uint64_t n)
-{
-	return json_integer((json_int_t)n);
-}
-
 static om_status
 part_json(om_set *x, const struct part *p, json_t *list)
 {
@@ -38,7 +32,7 @@ value_json(const om_set *x, const om_set_value *v)
 		json_array_append_new(ends, json_pack("{s:s, s:s, s:b}", "part", x->part[v->end[k].part].pub.name, "name", v->end[k].name,
 			"writes", v->end[k].is_output));
 	for (uint32_t k = 0; k < v->nbuffer; k++)
-		json_array_append_new(offsets, bytes_json(v->offset[k]));
+		json_array_append_new(offsets, json_integer((json_int_t)v->offset[k]));
 	return json_pack("{s:o, s:I, s:o, s:s, s:s}", "ends", ends, "bytes", (json_int_t)v->bytes, "offsets", offsets, "first",
 		x->part[v->first].pub.name, "last", x->part[v->last].pub.name);
 }

@@ -2,6 +2,7 @@
 /* The arena of a set: arenas of parts and shared values as buffers, in the order in which parts run. */
 #include <config.h>
 
+#include "base/sizes.h"
 #include "onnxmem/pack.h"
 #include "set/set.h"
 
@@ -106,7 +107,7 @@ om_set_plan_parts(om_set *x)
 	for (uint32_t k = 0; k < x->nvalue; k++) {
 		find_life(x, &x->value[k]);
 		x->value[k].nbuffer = count_buffers(x, &x->value[k]);
-		x->plan.crossing += x->value[k].nbuffer * om_set_round(x, x->value[k].bytes);
+		x->plan.crossing += x->value[k].nbuffer * om_size_rounded_up(x->value[k].bytes, x->plan.align);
 	}
 	return OM_OK;
 }

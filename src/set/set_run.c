@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fast_hash.h"
 #include "base/guard.h"
 #include "base/options.h"
 #include "ir/binding.h"
@@ -270,12 +271,8 @@ plan_run(om_set *x, struct part *p)
 	const om_prog *bound = NULL;
 	om_binding *b = om_binding_new();
 
-	if (!p->run.cache) {
-		const om_plan_request *before = x->host->request;
-		x->host->request = &p->request;
-		p->run.cache = om_plan_cache_new(x->host, p->prog, p->pipeline);
-		x->host->request = before;
-	}
+	if (!p->run.cache)
+		p->run.cache = om_plan_cache_new_for(x->host, p->prog, x->pipeline, &p->request);
 	om_status st = b && p->run.cache ? bind_inputs(x, p, b) : OM_MEMORY;
 	if (st == OM_OK)
 		st = om_plan_cache_get(p->run.cache, b, &bound);
@@ -384,16 +381,6 @@ struct watch {
 	uint64_t *hash;          /* by value: of the bytes that the part only reads, or others keep */
 };
 
-static uint64_t
-hash_of(const unsigned char *p, uint64_t n)
-{
-	uint64_t h = 14695981039346656037u;
-
-	for (uint64_t k = 0; k < n; k++)
-		h = (h ^ p[k]) * 1099511628211u;
-	return h;
-}
-
 static void
 mark(const om_set *x, struct watch *w, uint64_t offset, uint64_t bytes)
 {
@@ -422,7 +409,7 @@ poison(const om_set *x, const struct part *p, struct watch *w)
 				mark(x, w, v->offset[b], v->bytes);
 		else if (c->is_valid) {
 			mark(x, w, v->offset[c->buffer], v->bytes);
-			w->hash[k] = hash_of(c->t.data, v->bytes);
+			w->hash[k] = om_fast_hash(0, c->t.data, v->bytes);
 		}
 	}
 	for (uint64_t k = 0; k < x->plan.bytes; k++)
@@ -434,7 +421,7 @@ static om_status
 check_poison(const om_set *x, const struct part *p, const struct watch *w)
 {
 	for (uint32_t k = 0; k < x->nvalue; k++)
-		if (!writes(p, k) && x->content[k].is_valid && w->hash[k] != hash_of(x->content[k].t.data, x->value[k].bytes))
+		if (!writes(p, k) && x->content[k].is_valid && w->hash[k] != om_fast_hash(0, x->content[k].t.data, x->value[k].bytes))
 			return om_fail(x->session, OM_RUN, "part %s changed %s, which it does not write", p->pub.name, x->value[k].name);
 	for (uint64_t k = 0; k < x->plan.bytes; k++)
 		if (!w->is_used[k] && x->memory[k] != (k & 1 ? HIGH : LOW))
