@@ -6,6 +6,7 @@
 
 #include "alloc/assign.h"
 #include "ir/binding.h"
+#include "ir/dim_expression.h"
 #include "set/set.h"
 
 #define BAD(x, ...) om_fail((x)->session, OM_INVALID, __VA_ARGS__)
@@ -108,37 +109,47 @@ plan_copy(om_set *x, struct part *p, om_prog *bound)
 
 /* ---- Sizes. ---- */
 
-/* The numbers of dims; false: a sum has a term that is no dim of the part, or that depends on the sum. */
-static bool
-add_up(const struct part *p, int64_t *number, uint32_t *which)
-{
-	bool *is_known = number ? (bool *)(number + p->ndim) : NULL;
-	uint32_t left = p->ndim, before = left + 1;
+/* The numbers of the dims of a part, as far as they are known. */
+struct numbers {
+	const struct part *p;
+	int64_t *number;
+	bool *is_known;
+};
 
-	for (uint32_t k = 0; k < p->ndim; k++)
-		left -= is_known[k] = !p->dim[k].term;
-	while (left && left < before) {
-		before = left;
-		for (uint32_t k = 0; k < p->ndim; k++) {
-			const struct set_dim *d = &p->dim[k];
-			int64_t sum = d->low;
-			uint32_t found = 0;
-			for (uint32_t i = 0; i < d->nterm && !is_known[k]; i++)
-				for (uint32_t o = 0; o < p->ndim; o++)
-					if (is_known[o] && strcmp(p->dim[o].symbol, d->term[i]) == 0) {
-						if (__builtin_add_overflow(sum, number[o], &sum))
-							sum = INT64_MAX;  /* no shape takes it */
-						found++;
-					}
-			*which = is_known[k] ? *which : k;
-			if (is_known[k] || found < d->nterm)
+static bool
+number_of(const void *arg, const char *name, size_t n, int64_t *out)
+{
+	const struct numbers *all = arg;
+
+	for (uint32_t k = 0; k < all->p->ndim; k++)
+		if (all->is_known[k] && strlen(all->p->dim[k].symbol) == n && memcmp(all->p->dim[k].symbol, name, n) == 0)
+			return *out = all->number[k], true;
+	return false;
+}
+
+/* Find the numbers of sums.  The result is a dim whose sum has a term that is no dim of the part, or that depends on the sum;
+ * NULL: there is none. */
+static const struct set_dim *
+add_up(struct numbers *all)
+{
+	const struct set_dim *unknown;
+	bool any;
+
+	for (uint32_t k = 0; k < all->p->ndim; k++)
+		all->is_known[k] = !all->p->dim[k].sum;
+	do {
+		unknown = NULL;
+		any = false;
+		for (uint32_t k = 0; k < all->p->ndim; k++) {
+			if (all->is_known[k])
 				continue;
-			number[k] = sum;
-			is_known[k] = true;
-			left--;
+			if (om_dim_expression(all->p->dim[k].sum, number_of, all, &all->number[k]))
+				any = all->is_known[k] = true;
+			else
+				unknown = &all->p->dim[k];
 		}
-	}
-	return left == 0;
+	} while (any && unknown);
+	return unknown;
 }
 
 static om_status
@@ -184,7 +195,7 @@ static bool
 next_size(const struct part *p, int64_t *number)
 {
 	for (uint32_t k = 0; k < p->ndim; k++) {
-		if (p->dim[k].term)
+		if (p->dim[k].sum)
 			continue;
 		if (number[k]++ < p->dim[k].high)
 			return true;
@@ -199,7 +210,7 @@ count_sizes(om_set *x, const struct part *p)
 	uint64_t n = 1;
 
 	for (uint32_t k = 0; k < p->ndim && n <= OM_SET_MOST_SIZES; k++)
-		if (!p->dim[k].term)
+		if (!p->dim[k].sum)
 			n *= (uint64_t)(p->dim[k].high - p->dim[k].low) < OM_SET_MOST_SIZES ? (uint64_t)(p->dim[k].high - p->dim[k].low) + 1
 				: OM_SET_MOST_SIZES + 1;
 	return n <= OM_SET_MOST_SIZES ? OM_OK : BAD(x, "%s: part %s has more than %d sizes", x->path, p->pub.name, OM_SET_MOST_SIZES);
@@ -208,18 +219,19 @@ count_sizes(om_set *x, const struct part *p)
 static om_status
 plan_sizes(om_set *x, struct part *p, om_arena *mem)
 {
-	/* The numbers, and after them which of them are known. */
-	int64_t *number = OM_NEWN(mem, int64_t, 2 * (size_t)p->ndim + 1), *sum = OM_NEWN(mem, int64_t, 2 * (size_t)p->ndim + 1);
-	uint32_t which = 0;
+	int64_t *number = OM_NEWN(mem, int64_t, p->ndim);
+	struct numbers all = {p, OM_NEWN(mem, int64_t, p->ndim), OM_NEWN(mem, bool, p->ndim)};
+	const struct set_dim *unknown;
 
 	for (uint32_t k = 0; k < p->ndim; k++)
 		number[k] = p->dim[k].low;
 	do {
-		memcpy(sum, number, p->ndim * sizeof *sum);
-		if (!add_up(p, sum, &which))
+		if (p->ndim)
+			memcpy(all.number, number, p->ndim * sizeof *number);
+		if ((unknown = add_up(&all)))
 			return BAD(x, "%s: part %s: dim %s is the sum of something that is no other dim of the part", x->path, p->pub.name,
-				p->dim[which].symbol);
-		OM_TRY(plan_size(x, p, mem, sum));
+				unknown->symbol);
+		OM_TRY(plan_size(x, p, mem, all.number));
 	} while (next_size(p, number));
 	return OM_OK;
 }

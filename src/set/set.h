@@ -11,12 +11,11 @@
 
 enum { OM_SET_MOST_SIZES = 4096, OM_SET_MOST_PARTS = 1000 };
 
-/* A dim of a part: numbers from `low` to `high`, or the sum of a number and of other dims. */
+/* A dim of a part: numbers from `low` to `high`, or an expression of other dims. */
 struct set_dim {
 	const char *symbol;
-	int64_t low, high;       /* of a sum: the number is `low` */
-	const char **term;       /* symbols of a sum */
-	uint32_t nterm;
+	int64_t low, high;
+	const char *sum;         /* the expression, as of dim_expression.h; NULL: none */
 };
 
 /* What of a shared value is in memory. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "alloc/assign.h"
+#include "ir/dim_expression.h"
 #include "onnx/json_hold.h"
 #include "set/set.h"
 
@@ -13,26 +14,23 @@
 
 /* ---- Parts. ---- */
 
-/* A sum, as "past + 1". */
+static bool
+any_number(const void *arg, const char *name, size_t n, int64_t *out)
+{
+	(void)arg, (void)name, (void)n;
+	*out = 1 << 20;
+	return true;
+}
+
+/* A sum, as "past + 1".  A single dim is one, too. */
 static om_status
 read_sum(om_set *x, const struct part *p, const char *text, struct set_dim *d)
 {
-	char *copy = om_strdup(x->mem, text), *save = NULL;
+	int64_t n;
 
-	d->term = OM_NEWN(x->mem, const char *, strlen(text) / 2 + 1);
-	for (char *word = strtok_r(copy, "+", &save); word; word = strtok_r(NULL, "+", &save)) {
-		char *end;
-		word += strspn(word, " ");
-		for (size_t n = strlen(word); n && word[n - 1] == ' '; n--)
-			word[n - 1] = 0;
-		const int64_t number = strtoll(word, &end, 10);
-		if (!*word || (end != word && *end))
-			return BAD(x, "%s: part %s: dim %s: \"%s\" is no sum of dims and numbers", x->path, p->pub.name, d->symbol, text);
-		if (end != word && __builtin_add_overflow(d->low, number, &d->low))
-			return BAD(x, "%s: part %s: dim %s: \"%s\" is too large", x->path, p->pub.name, d->symbol, text);
-		if (end == word)
-			d->term[d->nterm++] = word;
-	}
+	d->sum = om_printf(x->mem, "(%s) + 0", text);
+	if (!om_dim_expression(d->sum, any_number, NULL, &n))
+		return BAD(x, "%s: part %s: dim %s: \"%s\" is no sum of dims and numbers", x->path, p->pub.name, d->symbol, text);
 	return OM_OK;
 }
 
