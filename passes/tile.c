@@ -136,11 +136,6 @@ describe_limits(const om_tile_plan *t, om_tiling *out)
 	out->stop = t->stop;
 	out->floor = t->floor;
 	out->floor_op = t->floor_op;
-	if (t->noutside) {
-		out->highest = t->outside->op;
-		out->highest_bytes = t->outside->bytes;
-		out->why = t->outside->why;
-	}
 }
 
 static om_tiling *

@@ -45,12 +45,9 @@ typedef struct om_tiling {
 	double flops_before, flops_after; /* their work, movement included */
 	om_tiled_region *region; /* in order */
 	uint32_t n;              /* how many */
-	const char *highest;     /* the op of the highest step outside of all regions; NULL: there is none */
-	uint64_t highest_bytes;  /* estimated bytes of that step */
-	const char *why;         /* why it is in none, a phrase */
 	om_tiled_copy *copy;     /* in order */
 	uint32_t ncopy;          /* how many */
-	om_tiled_step *outside;  /* the highest steps that are in no region, the highest first; the first is also in `highest` */
+	om_tiled_step *outside;  /* the highest steps that are in no region, the highest first */
 	om_tiled_peak *peak;     /* that were found, the untiled one first, then lower and lower */
 	uint32_t noutside, npeak; /* how many */
 	uint64_t missed;         /* the highest peak that was tried and for which no regions were found; 0: none */

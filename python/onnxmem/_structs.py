@@ -260,7 +260,6 @@ class TiledPeak(c.Structure):
 class Tiling(c.Structure):
     _fields_ = [("before", c.c_uint64), ("after", c.c_uint64), ("ops_before", c.c_uint32), ("ops_after", c.c_uint32),
                 ("flops_before", c.c_double), ("flops_after", c.c_double), ("region", c.POINTER(TiledRegion)), ("n", c.c_uint32),
-                ("highest", c.c_char_p), ("highest_bytes", c.c_uint64), ("why", c.c_char_p),
                 ("copy", c.POINTER(TiledCopy)), ("ncopy", c.c_uint32), ("outside", c.POINTER(TiledStep)),
                 ("peak", c.POINTER(TiledPeak)), ("noutside", c.c_uint32), ("npeak", c.c_uint32), ("missed", c.c_uint64),
                 ("stop", TiledStep), ("floor", c.c_uint64), ("floor_op", c.c_char_p)]

@@ -76,15 +76,27 @@ class Tiling:
     flops: float                    #: That of the result.
     regions: list[TiledRegion]      #: In order; empty if nothing was tiled.
     copies: list[TiledCopy]         #: Values that are computed twice.
-    highest_outside: "str | None"   #: The op of the highest step that is in no region.
-    highest_outside_bytes: int      #: Bytes of that step, estimated.
-    highest_outside_why: "str | None"  #: Why it is in none.
     outside: list[TiledStep]        #: The highest steps that are in no region, the highest first.
     peaks: list[TiledPeak]          #: That were found, that of the model as it was first.
     missed_bytes: "int | None"      #: The highest peak for which none were found; None: all that were tried were found.
     stop: "TiledStep | None"        #: The step that prevented that.
     floor_bytes: int                #: Some op needs as many even row by row.
     floor_op: "str | None"          #: That op.
+
+    @property
+    def highest_outside(self) -> "str | None":
+        """The op of the highest step that is in no region."""
+        return self.outside[0].op if self.outside else None
+
+    @property
+    def highest_outside_bytes(self) -> int:
+        """Bytes of that step, estimated."""
+        return self.outside[0].bytes if self.outside else 0
+
+    @property
+    def highest_outside_why(self) -> "str | None":
+        """Why it is in none."""
+        return self.outside[0].why if self.outside else None
 
 
 @overload
@@ -148,7 +160,6 @@ def _told(found: s.Tiling, arena: s.PlanArena) -> Tiling:
         found.before, arena.bytes, arena.lower_bound, found.ops_before, found.ops_after, found.flops_before, found.flops_after,
         [TiledRegion(text(one.first), text(one.last), one.ops, one.bands, text(one.axis), text(one.join), one.steps) for one in regions],
         [TiledCopy(text(one.value), one.ops, one.flops) for one in copies],
-        text(found.highest) if found.highest else None, found.highest_bytes, text(found.why) if found.why else None,
         [_step(found.outside[k]) for k in range(found.noutside)],
         [TiledPeak(one.bytes, one.ops, one.regions, one.copies) for one in (found.peak[k] for k in range(found.npeak))],
         found.missed or None, _step(found.stop) if found.missed else None, found.floor,

@@ -44,8 +44,6 @@ om_tiling_copy(om_arena *mem, const om_tiling *t)
 		all->outside[k] = step_copy(mem, &t->outside[k]);
 	all->peak = om_memdup(mem, t->peak, t->npeak * sizeof *t->peak);
 	all->stop = step_copy(mem, &t->stop);
-	all->highest = text(mem, t->highest);
-	all->why = text(mem, t->why);
 	all->floor_op = text(mem, t->floor_op);
 	return all;
 }

@@ -246,21 +246,6 @@ add_bands(const om_report *r, om_arena *mem, json_t *bands)
 }
 
 static json_t *
-tiling(const om_report *r, om_arena *mem)
-{
-	const om_tiling *t = r->prog->tiling;
-	json_t *o = t ? json_object() : json_null();
-
-	if (!t)
-		return o;
-	json_object_set_new(o, "before", json_integer((json_int_t)t->before));
-	json_object_set_new(o, "ops_before", json_integer(t->ops_before));
-	json_object_set_new(o, "work", json_real(om_tiling_added_work(t)));
-	om_tiling_set(o, t, mem);
-	return o;
-}
-
-static json_t *
 all_of(const om_report *r, om_arena *mem)
 {
 	json_t *ops = json_array(), *bands = json_array();
@@ -275,7 +260,8 @@ all_of(const om_report *r, om_arena *mem)
 		"io_bytes", (json_int_t)r->io_bytes, "gap", r->gap, "optimal", r->status == OM_PACK_OPTIMAL, "status", r->status_text, "scope", om_report_scope(r),
 		"arenas", arenas(r, mem), "peak", peak(r, mem), "ops", ops, "bands", bands, "boxes", boxes(r, mem), "lives", lives(r),
 		"strategies", strategies(r), "moving", moving(r->prog, mem), "unplanned", unplanned(r->prog, mem),
-		"phases", phases(r, mem), "tiling", tiling(r, mem), "total_bytes", (json_int_t)r->total_bytes, "unsized",
+		"phases", phases(r, mem), "tiling",
+		r->prog->tiling ? om_tiling_json(r->prog->tiling, mem) : json_null(), "total_bytes", (json_int_t)r->total_bytes, "unsized",
 		(int)r->nunsized);
 }
 

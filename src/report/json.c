@@ -338,19 +338,6 @@ set_op_rules(json_t *o, const om_prog *p, om_arena *mem)
 		json_decref(all);
 }
 
-static json_t *
-tiling(const om_tiling *t, om_arena *mem)
-{
-	json_t *o = json_object();
-
-	json_object_set_new(o, "arena_bytes_before", om_json_number(t->before));
-	json_object_set_new(o, "ops_before", om_json_number(t->ops_before));
-	json_object_set_new(o, "flops_before", json_real(t->flops_before));
-	json_object_set_new(o, "flops", json_real(t->flops_after));
-	om_tiling_set(o, t, mem);
-	return o;
-}
-
 json_t *
 om_report_object(const om_report *r, om_arena *mem)
 {
@@ -386,7 +373,7 @@ om_report_object(const om_report *r, om_arena *mem)
 	if (r->nphase)
 		json_object_set_new(o, "phases", phases(r, mem));
 	if (r->prog->tiling)
-		json_object_set_new(o, "tiling", tiling(r->prog->tiling, mem));
+		json_object_set_new(o, "tiling", om_tiling_json(r->prog->tiling, mem));
 	if (r->nstrategy)
 		json_object_set_new(o, "strategies", strategies(r));
 	if (r->nran)

@@ -146,6 +146,7 @@ void
 om_tiling_set(json_t *j, const om_tiling *t, om_arena *mem)
 {
 	json_t *all = json_array(), *copies = json_array(), *rungs = json_array(), *outside = json_array();
+	const om_tiled_step highest = t->noutside ? t->outside[0] : (om_tiled_step){0};
 
 	for (uint32_t k = 0; k < t->n; k++)
 		json_array_append_new(all, region_json(&t->region[k], mem));
@@ -157,13 +158,26 @@ om_tiling_set(json_t *j, const om_tiling *t, om_arena *mem)
 		json_array_append_new(outside, step_json(&t->outside[k], mem));
 	json_object_set_new(j, "regions", all);
 	json_object_set_new(j, "copies", copies);
-	json_object_set_new(j, "highest_outside", om_json_text(mem, t->highest));
-	json_object_set_new(j, "highest_outside_bytes", om_json_number(t->highest_bytes));
-	json_object_set_new(j, "highest_outside_why", om_json_text(mem, t->why));
+	json_object_set_new(j, "highest_outside", om_json_text(mem, highest.op));
+	json_object_set_new(j, "highest_outside_bytes", om_json_number(highest.bytes));
+	json_object_set_new(j, "highest_outside_why", om_json_text(mem, highest.why));
 	json_object_set_new(j, "outside", outside);
 	json_object_set_new(j, "peaks", rungs);
 	json_object_set_new(j, "missed_bytes", t->missed ? om_json_number(t->missed) : json_null());
 	json_object_set_new(j, "stop", t->missed ? step_json(&t->stop, mem) : json_null());
 	json_object_set_new(j, "floor_bytes", om_json_number(t->floor));
 	json_object_set_new(j, "floor_op", om_json_text(mem, t->floor_op));
+}
+
+json_t *
+om_tiling_json(const om_tiling *t, om_arena *mem)
+{
+	json_t *o = json_object();
+
+	json_object_set_new(o, "arena_bytes_before", om_json_number(t->before));
+	json_object_set_new(o, "ops_before", om_json_number(t->ops_before));
+	json_object_set_new(o, "flops_before", json_real(t->flops_before));
+	json_object_set_new(o, "flops", json_real(t->flops_after));
+	om_tiling_set(o, t, mem);
+	return o;
 }
