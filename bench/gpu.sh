@@ -68,15 +68,21 @@ machine() {
 	echo "= $(nvidia-smi --query-gpu=name,driver_version,memory.total,compute_cap --format=csv,noheader | head -1)"
 }
 
+# counted WHAT COMMAND...: run it, and say how many of its points are right.
+counted() {
+	what=$1; shift
+	"$@" >"$out/rows.$$"
+	got=$?
+	cat "$out/rows.$$"
+	echo "= $(grep -c '^ok' "$out/rows.$$") $what right, $(grep -c '^not ok' "$out/rows.$$") wrong"
+	rm -f "$out/rows.$$"
+	return $got
+}
+
 functions() {
 	test -x "$build/tests/cuda/vtable" || { echo "= tests/cuda/vtable was not built"; return 77; }
 	case $device in cuda*) ;; *) echo "= they are those of the module cuda"; return 77 ;; esac
-	"$build/tests/cuda/vtable" "$build/.libs/onnxmem-cuda.so" >"$out/rows.$$"
-	got=$?
-	cat "$out/rows.$$"
-	echo "= $(grep -c '^ok' "$out/rows.$$") are right, $(grep -c '^not ok' "$out/rows.$$") wrong"
-	rm -f "$out/rows.$$"
-	return $got
+	counted are "$build/tests/cuda/vtable" "$build/.libs/onnxmem-cuda.so"
 }
 
 # rows TYPES OPERATOR...: each kernel against the one of the processor.
@@ -84,12 +90,7 @@ rows() {
 	test -x "$build/tests/ops/device_rows" || { echo "= tests/ops/device_rows was not built"; return 77; }
 	types=$1; shift
 	test -z "$types" || export TYPES="$types"
-	DEVICE=${device%%:*} TRIALS=${TRIALS:-4} "$build/tests/ops/device_rows" "$@" >"$out/rows.$$"
-	got=$?
-	cat "$out/rows.$$"
-	echo "= $(grep -c '^ok' "$out/rows.$$") operators are right, $(grep -c '^not ok' "$out/rows.$$") wrong"
-	rm -f "$out/rows.$$"
-	return $got
+	counted "operators are" env DEVICE="${device%%:*}" TRIALS="${TRIALS:-4}" "$build/tests/ops/device_rows" "$@"
 }
 
 models() {
