@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/row_blocks.h"
 #include "base/sizes.h"
 #include "cli/data.h"
 #include "cli/npy.h"
@@ -154,19 +155,12 @@ give_data(const struct command *x, const struct step *s)
 static om_tensor
 dense(const struct command *x, const om_tensor *t, int axis, int64_t rows)
 {
+	const om_row_blocks b = om_row_blocks_of(t->type, &t->shape, axis);
 	om_tensor out = *t;
-	uint64_t whole, used;
-	size_t n = 1;
 
-	for (int d = 0; d < axis; d++)
-		n *= (size_t)t->shape.dim[d];
 	out.shape.dim[axis] = rows;
-	om_tensor_bytes(t->type, &t->shape, &whole);
-	om_tensor_bytes(t->type, &out.shape, &used);
-	char *data = om_allocn(x->c->mem, used + 1, 1);
-	for (size_t k = 0; k < n; k++)
-		memcpy(data + k * (used / n), (const char *)t->data + k * (whole / n), used / n);
-	out.data = data;
+	out.data = om_allocn(x->c->mem, b.n * b.row * (size_t)rows + 1, 1);
+	om_row_blocks_move(&b, rows, out.data, rows, t->data, t->shape.dim[axis]);
 	return out;
 }
 

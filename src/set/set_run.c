@@ -8,6 +8,7 @@
 #include "base/fast_hash.h"
 #include "base/guard.h"
 #include "base/options.h"
+#include "base/row_blocks.h"
 #include "ir/binding.h"
 #include "set/set.h"
 
@@ -110,29 +111,6 @@ move_to(om_set *x, uint32_t part)
 
 /* ---- Rows: dense, or with spare rows after them. ---- */
 
-static uint64_t
-block_bytes(const om_tensor *t, int axis, int64_t rows)
-{
-	om_shape s = t->shape;
-	uint64_t bytes = 0;
-
-	for (int d = 0; d < axis; d++)
-		s.dim[d] = 1;
-	s.dim[axis] = rows;
-	om_tensor_bytes(t->type, &s, &bytes);
-	return bytes;
-}
-
-static int64_t
-block_count(const om_tensor *t, int axis)
-{
-	int64_t n = 1;
-
-	for (int d = 0; d < axis; d++)
-		n *= t->shape.dim[d];
-	return n;
-}
-
 /* Give the rows of a value room for `capacity` rows, 0: none, in the buffer where they are. */
 static void
 spread(om_set *x, struct content *c, int axis, int64_t capacity)
@@ -142,18 +120,11 @@ spread(om_set *x, struct content *c, int axis, int64_t capacity)
 	if (c->capacity && capacity && c->axis != axis)
 		spread(x, c, 0, 0);
 	const int at = capacity ? axis : c->axis;
-	const int64_t n = block_count(&c->t, at);
-	const uint64_t rows = block_bytes(&c->t, at, c->t.shape.dim[at]);
-	const uint64_t from = c->capacity ? block_bytes(&c->t, at, c->capacity) : rows;
-	const uint64_t to = capacity ? block_bytes(&c->t, at, capacity) : rows;
-	char *data = c->t.data;
-	for (int64_t k = 0; k < n; k++) {
-		const uint64_t block = (uint64_t)(to > from ? n - 1 - k : k);
-		memmove(data + block * to, data + block * from, rows);
-		if (to > rows)
-			memset(data + block * to + rows, 0, to - rows);
-	}
-	x->copied += (uint64_t)n * rows;
+	const om_row_blocks b = om_row_blocks_of(c->t.type, &c->t.shape, at);
+	const int64_t rows = c->t.shape.dim[at], room = capacity ? capacity : rows;
+	om_row_blocks_move(&b, rows, c->t.data, room, c->t.data, c->capacity ? c->capacity : rows);
+	om_row_blocks_fill(&b, rows, c->t.data, room, 0);
+	x->copied += (uint64_t)b.n * b.row * (uint64_t)rows;
 	c->axis = axis;
 	c->capacity = capacity;
 }
