@@ -10,14 +10,16 @@
 
 enum { MOST = 1 << 14 };  /* intervals */
 
+static om_usage
+single(om_arena *mem, om_interval r)
+{
+	return (om_usage){.r = om_memdup(mem, &r, sizeof r), .n = 1, .cap = 1};
+}
+
 om_usage
 om_usage_of(om_arena *mem, uint64_t bytes, uint32_t first, uint32_t last)
 {
-	om_usage u = {0};
-
-	if (bytes)
-		OM_PUSH(mem, u.r, u.n, u.cap, ((om_interval){first, last + 1, 0, bytes}));
-	return u;
+	return bytes ? single(mem, (om_interval){first, last + 1, 0, bytes}) : (om_usage){0};
 }
 
 /* ---- Merging. ---- */
@@ -174,13 +176,9 @@ om_usage_add(om_usage *u, om_arena *mem, const om_usage *more, uint64_t shift)
 om_usage
 om_usage_union(om_arena *mem, const om_interval *r, size_t n)
 {
-	om_usage u = {0};
-
-	if (n == 1 && r->from < r->to)
-		OM_PUSH(mem, u.r, u.n, u.cap, *r);
 	if (n < 2)
-		return u;
-	u = om_usage_union(mem, r, n / 2);
+		return n == 1 && r->from < r->to ? single(mem, *r) : (om_usage){0};
+	om_usage u = om_usage_union(mem, r, n / 2);
 	const om_usage more = om_usage_union(mem, r + n / 2, n - n / 2);
 	om_usage_add(&u, mem, &more, 0);
 	return u;
@@ -199,6 +197,14 @@ continued(om_usage *out, const size_t *open, size_t nopen, size_t *k, const om_i
 	return o && o->upper == r->lower && o->from == r->from && o->to == r->to ? o : NULL;
 }
 
+static om_interval
+rounded(om_interval r, uint64_t align)
+{
+	r.from &= ~(align - 1);
+	r.to = (r.to + align - 1) & ~(align - 1);
+	return r;
+}
+
 /* The ranges of the slice at `at`, rounded to the alignment. */
 static size_t
 round_slice(const om_usage *u, size_t at, uint64_t align, om_arena *mem, om_usage *out)
@@ -206,17 +212,13 @@ round_slice(const om_usage *u, size_t at, uint64_t align, om_arena *mem, om_usag
 	size_t k = at;
 
 	out->n = 0;
-	for (; k < u->n && u->r[k].lower == u->r[at].lower; k++) {
-		om_interval r = u->r[k];
-		r.from &= ~(align - 1);
-		r.to = (r.to + align - 1) & ~(align - 1);
-		push_range(out, mem, 0, r);
-	}
+	for (; k < u->n && u->r[k].lower == u->r[at].lower; k++)
+		push_range(out, mem, 0, rounded(u->r[k], align));
 	return k;
 }
 
-om_usage
-om_usage_rounded(const om_usage *u, om_arena *mem, uint64_t align)
+static om_usage
+rounded_slices(const om_usage *u, om_arena *mem, uint64_t align)
 {
 	om_arena *tmp = om_arena_new();
 	size_t *open = OM_NEWN(tmp, size_t, u->n + 1), *now = OM_NEWN(tmp, size_t, u->n + 1);
@@ -244,4 +246,11 @@ om_usage_rounded(const om_usage *u, om_arena *mem, uint64_t align)
 	}
 	om_arena_free(tmp);
 	return out;
+}
+
+/* Most buffers are in use as a whole: their ranges need no sweep. */
+om_usage
+om_usage_rounded(const om_usage *u, om_arena *mem, uint64_t align)
+{
+	return u->n == 1 ? single(mem, rounded(u->r[0], align)) : rounded_slices(u, mem, align);
 }
