@@ -7,7 +7,6 @@
  */
 #include <config.h>
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/guard.h"
@@ -24,6 +23,8 @@ struct digest {
 	om_model *m;
 	om_arena *mem;
 	om_sha256 *hash;
+	char pending[1024];              /* tokens are short: they are hashed together */
+	size_t npending;
 	bool full;                       /* include all weights */
 	om_map functions;                /* by key: functions of the model */
 	om_map used;                     /* by key: functions that are called */
@@ -34,13 +35,60 @@ struct digest {
 /* ---- Tokens. ---- */
 
 static void
+flush(struct digest *d)
+{
+	om_sha256_add(d->hash, d->pending, d->npending);
+	d->npending = 0;
+}
+
+static void
+put(struct digest *d, const void *p, size_t n)
+{
+	if (n > sizeof d->pending - d->npending)
+		flush(d);
+	if (n > sizeof d->pending) {
+		om_sha256_add(d->hash, p, n);
+		return;
+	}
+	if (n)
+		memcpy(d->pending + d->npending, p, n);
+	d->npending += n;
+}
+
+enum { DIGITS = 24 };   /* of the longest number, with its sign */
+
+/* `n` in decimal, at the end of `s`. */
+static const char *
+decimal(char s[DIGITS + 1], uint64_t n, bool is_negative)
+{
+	char *at = s + DIGITS;
+
+	*at = '\0';
+	do
+		*--at = (char)('0' + n % 10);
+	while (n /= 10);
+	if (is_negative)
+		*--at = '-';
+	return at;
+}
+
+/* The head of a token of `n` bytes. */
+static void
+begin(struct digest *d, uint64_t n)
+{
+	char s[DIGITS + 1];
+	const char *digits = decimal(s, n, false);
+
+	put(d, digits, strlen(digits));
+	put(d, ":", 1);
+}
+
+static void
 bytes(struct digest *d, const void *p, size_t n)
 {
-	char head[32];
-
-	om_sha256_add(d->hash, head, (size_t)snprintf(head, sizeof head, "%zu:", n));
-	om_sha256_add(d->hash, p, n);
-	om_sha256_add(d->hash, ",", 1);
+	begin(d, n);
+	put(d, p, n);
+	put(d, ",", 1);
 }
 
 static void
@@ -53,10 +101,9 @@ text(struct digest *d, const char *s)
 static void
 number(struct digest *d, int64_t n)
 {
-	char s[32];
+	char s[DIGITS + 1];
 
-	snprintf(s, sizeof s, "%" PRId64, n);
-	text(d, s);
+	text(d, decimal(s, n < 0 ? -(uint64_t)n : (uint64_t)n, n < 0));
 }
 
 static void
@@ -235,13 +282,12 @@ elements(struct digest *d, const Onnx__TensorProto *t)
 	} else if (st == OM_OK && om_tensor_bytes(is.type, &is.shape, &n) && n) {
 		const unsigned odd = (unsigned)(om_shape_count(&is.shape) % 8 * om_dtype_bits(is.type) % 8);
 		unsigned char last = ((const unsigned char *)is.data)[n - 1];
-		char head[32];
 		if (odd)
 			last &= (unsigned char)((1u << odd) - 1);
-		om_sha256_add(d->hash, head, (size_t)snprintf(head, sizeof head, "%" PRIu64 ":", n));
-		om_sha256_add(d->hash, is.data, n - 1);
-		om_sha256_add(d->hash, &last, 1);
-		om_sha256_add(d->hash, ",", 1);
+		begin(d, n);
+		put(d, is.data, n - 1);
+		put(d, &last, 1);
+		put(d, ",", 1);
 	} else {
 		text(d, "");
 	}
@@ -529,6 +575,7 @@ model_digest_guarded(om_session *s, const om_model *m, bool full, char hex[80])
 	d.used = om_map_new(d.mem);
 	const om_status st = model(&d);
 	memcpy(hex, head, sizeof head);
+	flush(&d);
 	om_sha256_end(d.hash, hex + sizeof head - 1);
 	om_arena_free(d.mem);
 	return st;
