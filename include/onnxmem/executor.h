@@ -63,6 +63,7 @@ typedef struct om_exec_op {
 	const om_op *op;            /* of the program */
 	uint64_t calls;             /* of its kernel: in a body, one per iteration */
 	double ms;                  /* sum over the calls */
+	double least_ms;            /* of the shortest call: what an op takes where other work disturbs runs */
 } om_exec_op;
 
 /* Memory held by an executor, and counters of its runs. */

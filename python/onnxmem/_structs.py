@@ -189,7 +189,7 @@ class ExecOptions(c.Structure):
 
 
 class ExecOp(c.Structure):
-    _fields_ = [("op", c.POINTER(Op)), ("calls", c.c_uint64), ("ms", c.c_double)]
+    _fields_ = [("op", c.POINTER(Op)), ("calls", c.c_uint64), ("ms", c.c_double), ("least_ms", c.c_double)]
 
 
 class ExecStats(c.Structure):

@@ -306,10 +306,10 @@ write_profile(om_cli *c, FILE *to, const void *arg)
 		const om_cost cost = om_op_cost(p[k].op);
 		add_counter(events, by, plan ? om_report_steps(plan, p[k].op).first : 0, at);
 		json_array_append_new(events, json_pack(
-			"{s:o, s:s, s:s, s:f, s:f, s:i, s:i, s:{s:I, s:s, s:s, s:f, s:f, s:f, s:o, s:o, s:o}}",
+			"{s:o, s:s, s:s, s:f, s:f, s:i, s:i, s:{s:I, s:s, s:s, s:f, s:f, s:f, s:f, s:o, s:o, s:o}}",
 			"name", name_json(c->mem, om_op_label(p[k].op)), "cat", p[k].op->type, "ph", "X", "ts", at, "dur", us,
 			"pid", 1, "tid", 1, "args", "calls", (json_int_t)p[k].calls,
-			"domain", p[k].op->domain, "type", p[k].op->type, "ms", p[k].ms, "flops", cost.flops, "bytes", cost.bytes,
+			"domain", p[k].op->domain, "type", p[k].op->type, "ms", p[k].ms, "least_ms", p[k].least_ms, "flops", cost.flops, "bytes", cost.bytes,
 			"inputs", shapes_json(p[k].op->in, p[k].op->nin), "outputs", shapes_json(p[k].op->out, p[k].op->nout),
 			"attributes", attributes_json(p[k].op)));
 		at += p[k].op->nbody ? 0 : us;

@@ -275,8 +275,11 @@ run_timed(om_exec *e, struct step *s)
 		s->profile = ++e->stats.nop;
 	}
 	OM_TRY(s->run(s));
-	e->profile[s->profile - 1].calls++;
-	e->profile[s->profile - 1].ms += om_now_ms() - start;
+	om_exec_op *p = &e->profile[s->profile - 1];
+	const double ms = om_now_ms() - start;
+	p->least_ms = p->calls == 0 || ms < p->least_ms ? ms : p->least_ms;
+	p->calls++;
+	p->ms += ms;
 	return OM_OK;
 }
 

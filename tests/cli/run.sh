@@ -51,6 +51,10 @@ om run trace.ir --fill deterministic --profile trace.json >/dev/null
 sed -n '/"inputs"/,/^   }/p' trace.json | tr -d ' \n'
 echo
 
+# The shortest call is not longer than the mean.
+om run trace.ir --fill deterministic --repeat 20 --profile trace.json >/dev/null
+awk -F '[:,]' '/"calls"/ {n = $2} /"ms"/ {sum = $2} /"least_ms"/ {print ($2 > 0 && $2 <= sum / n ? "shortest call" : "WRONG " $2 " " sum)}' trace.json
+
 # A plan made for the run has the scratch of kernels in its arena; a plan for any consumer leaves it outside, and
 # --target makes a new plan.
 om run "$models/digits.onnx" --fill deterministic | sed -n '/^arena/p'
