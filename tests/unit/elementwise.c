@@ -58,7 +58,7 @@ static const struct curve {
 	{"Selu", OM_MAP_SELU, 4.5, RESULT, 1.67326324f, 1.05070102f},
 	{"Sigmoid", OM_MAP_SIGMOID, 3.5, RESULT, 0, 0},
 	{"Sign", OM_MAP_SIGN, 0, RESULT, 0, 0},
-	{"Silu", OM_MAP_SILU, 3.5, RESULT, 0, 0},
+	{"Silu", OM_MAP_SILU, 3, ARGUMENT, 0, 0},
 	{"Sin", OM_MAP_SIN, 2.5, UNIT, 0, 0},
 	{"Softplus", OM_MAP_SOFTPLUS, 3.5, RESULT, 0, 0},
 	{"Softsign", OM_MAP_SOFTSIGN, 1.5, RESULT, 0, 0},
@@ -147,7 +147,7 @@ is_in_range(const struct curve *f, float x)
 {
 	switch (f->kind) {
 	case OM_MAP_GELU_TANH: return fabsf(x) < 1e12f;
-	case OM_MAP_MISH: case OM_MAP_SIGMOID: case OM_MAP_SILU: return x > -87;
+	case OM_MAP_MISH: case OM_MAP_SIGMOID: return x > -87;
 	case OM_MAP_SWISH: return x > -174;
 	default: return true;
 	}
