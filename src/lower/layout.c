@@ -186,6 +186,17 @@ is_same_order(const om_shape *s, const int *a, const int *b)
 	}
 }
 
+bool
+om_lower_is_order_last(const om_shape *s, const int *axis)
+{
+	int last[OM_MAX_RANK];
+
+	if (s->rank < 3)
+		return false;
+	om_lower_channels_last(s->rank, last);
+	return is_same_order(s, axis, last);
+}
+
 static bool
 is_identity(const int *axis, int rank)
 {
@@ -372,6 +383,7 @@ static const struct lowered lowered[] = {
 	{"Softmax", om_lower_axis_attr},
 	{"LogSoftmax", om_lower_axis_attr},
 	{"Slice", om_lower_slice},
+	{"Gather", om_lower_gather},
 	{"Pad", om_lower_pad},
 	{"ReduceMean", om_lower_reduce},
 	{"ReduceSum", om_lower_reduce},

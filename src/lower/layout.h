@@ -97,6 +97,8 @@ bool om_lower_is_float(const om_value *v);
 bool om_lower_is_of_bytes(const om_value *v);
 /* Has the value a form with channels last?  Its rank is at least 3 then. */
 bool om_lower_is_last(const struct om_layout *l, const om_value *v);
+/* Do elements in this order of axes lie as with channels last?  Axes of size 1 do not matter. */
+bool om_lower_is_order_last(const om_shape *s, const int *axis);
 /* Is it computed before the run, whatever the caller does? */
 bool om_lower_is_const(const om_value *v);
 /* The elements of a constant list of integers; false if there are none. */
@@ -131,6 +133,7 @@ om_status om_lower_quantize(struct om_layout *l, om_op *op, bool *done);
 om_status om_lower_qlinear_elementwise(struct om_layout *l, om_op *op, bool *done);
 om_status om_lower_axis_attr(struct om_layout *l, om_op *op, bool *done);
 om_status om_lower_slice(struct om_layout *l, om_op *op, bool *done);
+om_status om_lower_gather(struct om_layout *l, om_op *op, bool *done);
 om_status om_lower_pad(struct om_layout *l, om_op *op, bool *done);
 om_status om_lower_reduce(struct om_layout *l, om_op *op, bool *done);
 om_status om_lower_resize(struct om_layout *l, om_op *op, bool *done);

@@ -283,6 +283,37 @@ remaining_order(const int *axis, int rank, const bool *is_in, int *left)
 	}
 }
 
+/* One index of an axis, as in a channel shuffle, where an image with channels last is left.  The Reshape only moves axes of size 1. */
+om_status
+om_lower_gather(struct om_layout *l, om_op *op, bool *done)
+{
+	const om_value *x = op->in[0], *index = op->in[1];
+	const int rank = x->shape.rank;
+	int left[OM_MAX_RANK] = {0};
+	bool is_in[OM_MAX_RANK] = {false};
+	int64_t dim[OM_MAX_RANK];
+	om_form y = *om_lower_form(l, x);
+	int axis;
+
+	if (!y.value || !om_shape_is_known(&index->shape) || index->shape.rank != 0 || rank < 4
+	    || !om_axis(om_attr_int(op, "axis"), rank, &axis))
+		return OM_OK;
+	is_in[axis] = true;
+	remaining_order(y.axis, rank, is_in, left);
+	if (!om_lower_is_order_last(&op->out[0]->shape, left))
+		return OM_OK;
+	om_value *in[] = {y.value, op->in[1]};
+	om_op *copy = om_lower_copy(l, op, 2, in);
+	set_int(l, copy, "axis", om_lower_position(y.axis, rank, axis));
+	om_lower_channels_last(rank - 1, y.axis);
+	OM_TRY(om_lower_insert(l, op, copy, form_name(l, op->out[0]), &y.value));
+	for (int k = 0; k < rank - 1; k++)
+		dim[k] = op->out[0]->shape.dim[y.axis[k]];
+	om_value *last[] = {y.value, om_lower_ints(l, op->block, om_printf(l->mem, "%s_shape", op->out[0]->name), (size_t)rank - 1, dim)};
+	OM_TRY(om_lower_insert(l, op, om_lower_op(l, "", "Reshape", 14, 2, last), form_name(l, op->out[0]), &y.value));
+	return om_lower_replace(l, op, &y, &l->n.followed, done);
+}
+
 om_status
 om_lower_reduce(struct om_layout *l, om_op *op, bool *done)
 {
