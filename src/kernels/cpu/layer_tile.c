@@ -35,17 +35,7 @@ weights_at(const float *b, int64_t panel, int v)
 	return b + v / PANEL_VECS * panel + v % PANEL_VECS * VL;
 }
 
-INLINE vec
-finished(const struct om_tile *t, vec x, int64_t at, int64_t column)
-{
-	if (t->bias)
-		x += vec_load(t->bias + column);
-	if (t->residual)
-		x += vec_load(t->residual + at);
-	return t->clamps ? vec_clamp(x, t->low, t->high) : x;
-}
-
-/* The same for the first `n` columns, stored. */
+/* Store the first `n` columns of a vector. */
 INLINE void
 finish_some(const struct om_tile *t, vec x, int64_t at, int64_t column, int64_t n)
 {
@@ -67,16 +57,38 @@ store_some(const struct om_tile *t, const float *sums, int rows, int vecs, const
 		}
 }
 
+/* Stores may change what `t` points to, for all that compilers know: it is read before them.  Of short rows, this takes as long as
+ * the sums.  Without a bias the sums stay as they are: to add 0 would lose the sign of -0. */
 INLINE void
 store_all(const struct om_tile *t, vec sum[][WIDEST], const int rows, const int vecs, const struct place *p)
 {
-	UNROLL
-	for (int i = 0; i < rows; i++) {
+	const float low = t->clamps ? t->low : -__builtin_inff(), high = t->clamps ? t->high : __builtin_inff();
+	const int64_t step = t->c_row;
+	float *c = t->c + p->first;
+
+	if (t->bias) {
 		UNROLL
 		for (int v = 0; v < vecs; v++) {
-			const int64_t column = p->first + v * VL, at = i * t->c_row + column;
-			vec_store(t->c + at, finished(t, sum[i][v], at, column));
+			const vec b = vec_load(t->bias + p->first + v * VL);
+			UNROLL
+			for (int i = 0; i < rows; i++)
+				sum[i][v] += b;
 		}
+	}
+	if (t->residual) {
+		const float *from = t->residual + p->first;
+		UNROLL
+		for (int i = 0; i < rows; i++, from += step) {
+			UNROLL
+			for (int v = 0; v < vecs; v++)
+				sum[i][v] += vec_load(from + v * VL);
+		}
+	}
+	UNROLL
+	for (int i = 0; i < rows; i++, c += step) {
+		UNROLL
+		for (int v = 0; v < vecs; v++)
+			vec_store(c + v * VL, vec_clamp(sum[i][v], low, high));
 	}
 }
 
