@@ -178,18 +178,21 @@ end(struct trial *t)
 
 /* ---- Runs. ---- */
 
-/* Ways to run a layer: over the residual or not, with what in scratch and in y, by how many workers. */
+/* Ways to run a layer: over the residual or not, with what in scratch and in y, by how many workers, in blocks of what size. */
 struct way {
 	bool in_place;
 	int garbage;
 	om_workers *pool;
+	int64_t block;
 };
 
 /* Into y.  Nothing may be written after y and after the scratch. */
 static bool
 run(const om_kernels *kernels, const struct trial *t, const struct way *way, float *y)
 {
-	const uint64_t bytes = om_layer_workspace(&t->l, om_worker_count(way->pool));
+	om_layer l = t->l;
+	l.block = way->block;
+	const uint64_t bytes = om_layer_workspace(&l, om_worker_count(way->pool));
 	unsigned char *scratch = aligned_alloc(64, (bytes + GUARD + 63) / 64 * 64);
 	om_layer_data d = {.x = t->x, .weights = t->packed, .bias = t->bias, .residual = t->residual, .y = y,
 		.scratch = scratch, .pool = way->pool};
@@ -201,7 +204,7 @@ run(const om_kernels *kernels, const struct trial *t, const struct way *way, flo
 		memcpy(y, t->residual, (size_t)t->ny * sizeof *y);
 		d.residual = y;
 	}
-	kernels->layer->run(&t->l, &d);
+	kernels->layer->run(&l, &d);
 	for (int k = 0; k < GUARD; k++)
 		kept = kept && scratch[bytes + (uint64_t)k] == way->garbage && ((unsigned char *)(y + t->ny))[k] == way->garbage;
 	free(scratch);
@@ -228,11 +231,12 @@ is_right(const struct trial *t, const float *y)
 	return true;
 }
 
-/* The same bits, whatever is in scratch, if y is the residual, and by several workers. */
+/* The same bits, whatever is in scratch, if y is the residual, by several workers, and in small and large blocks. */
 static void
 check(const om_kernels *kernels, const struct trial *t, om_workers *pool)
 {
-	const struct way all[] = {{false, 0xff, NULL}, {true, 0x41, NULL}, {true, 0xff, pool}};
+	const struct way all[] = {{false, 0xff, NULL, 0}, {true, 0x41, NULL, 100}, {true, 0xff, pool, 0}, {false, 0x41, NULL, OM_LEAST_BLOCK},
+		{false, 0xff, pool, 50}, {true, 0x41, NULL, OM_MOST_BLOCK}};
 	const size_t bytes = (size_t)t->ny * sizeof(float);
 	float *y = malloc(bytes + GUARD), *again = malloc(bytes + GUARD);
 

@@ -55,6 +55,13 @@ om_layer_weights(const om_layer *l)
 
 /* ---- The plan. ---- */
 
+/* A number of bytes that is usual, for blocks of the size of the layer. */
+static int64_t
+scaled(const om_layer *l, int64_t bytes)
+{
+	return l->block ? bytes * l->block / 100 : bytes;
+}
+
 static bool
 is_direct(const om_layer *l)
 {
@@ -72,7 +79,7 @@ plan_strip(const om_layer *l, om_layer_plan *p)
 	const int64_t span = (l->kernel[2] - 1) * l->dilation[2] + 1, tall = (l->kernel[1] - 1) * l->dilation[1] + 1;
 	const int64_t width = (l->out[2] - 1) * l->stride[2] + span;
 	const uint64_t line = om_size_volume(4, (int64_t[]){width, l->channels_in, l->kernel[0]}, 3);
-	const int64_t lines = line > STRIP_BYTES ? 1 : (int64_t)(STRIP_BYTES / (line ? line : 1));
+	const int64_t lines = scaled(l, STRIP_BYTES) / (line > INT32_MAX ? INT32_MAX : line ? (int64_t)line : 1);
 
 	p->strip = between((lines - tall) / l->stride[1] + 1, 1, l->out[1]);
 	p->in[0] = l->kernel[0];
@@ -103,9 +110,9 @@ plan_rows(const om_layer *l, om_layer_plan *p)
 {
 	const uint64_t steps = om_size_volume(1, l->stride, OM_LAYER_AXES);
 	const uint64_t wide = om_size_product((uint64_t)p->depth + 1, p->is_direct ? 4 : 8), row = om_size_product(wide, steps);
-	const int64_t most = between(TABLE_BYTES / 8 / p->taps, TILE_ROWS, 1 << 20);
+	const int64_t most = between(scaled(l, TABLE_BYTES) / 8 / p->taps, TILE_ROWS, 1 << 20), bytes = scaled(l, BLOCK_BYTES);
 
-	p->block = row > BLOCK_BYTES ? TILE_ROWS : between(BLOCK_BYTES / (int64_t)row, TILE_ROWS, most);
+	p->block = row > (uint64_t)bytes ? TILE_ROWS : between(bytes / (int64_t)row, TILE_ROWS, most);
 	p->block = p->block / TILE_ROWS * TILE_ROWS;
 	if (p->rows <= p->block + p->block / 2 && p->rows <= most)
 		p->block = p->rows;
@@ -150,7 +157,7 @@ apart(uint64_t n)
 
 /* Scratch is a part of the arena: that of a small layer is no larger than its images need. */
 static int64_t
-input_bytes(const om_layer *l)
+usual_input_bytes(const om_layer *l)
 {
 	const uint64_t in = om_size_product((uint64_t)volume(l->in), (uint64_t)l->channels_in);
 	const uint64_t out = om_size_product((uint64_t)volume(l->out), (uint64_t)l->channels_out);
@@ -175,7 +182,7 @@ plan_tiles(const om_layer *l, om_layer_plan *p)
 	p->k = om_quotient_up(l->channels_in, 16) * 16;
 	p->taps = l->kernel[0];
 	const uint64_t tile = om_size_product(om_size_product((uint64_t)p->k + 1, (uint64_t)p->taps), (uint64_t)elements * 4);
-	const int64_t bytes = input_bytes(l);
+	const int64_t bytes = scaled(l, usual_input_bytes(l));
 	const int64_t most = tile > (uint64_t)bytes ? TILE_ROWS : between(bytes / (int64_t)tile, TILE_ROWS, 1 << 20);
 	p->block = om_quotient_up(p->rows, om_quotient_up(p->rows, most) + !p->rows);
 	p->block = p->rows <= most ? p->rows : om_quotient_up(p->block, TILE_ROWS) * TILE_ROWS;

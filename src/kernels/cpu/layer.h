@@ -15,7 +15,7 @@
 #include "base/parallel.h"
 #include "kernels/cpu/epilogue.h"
 
-enum { OM_PANEL = 32, OM_LAYER_AXES = 3 };
+enum { OM_PANEL = 32, OM_LAYER_AXES = 3, OM_LEAST_BLOCK = 10, OM_MOST_BLOCK = 1000 };
 
 /* Winograd's algorithm computes tiles of 4 by 4 or of 2 by 2 outputs. */
 typedef enum om_layer_algorithm { OM_LAYER_GEMM, OM_LAYER_WINOGRAD4, OM_LAYER_WINOGRAD2 } om_layer_algorithm;
@@ -29,6 +29,8 @@ typedef struct om_layer {
 	int64_t stride[OM_LAYER_AXES], dilation[OM_LAYER_AXES], begin[OM_LAYER_AXES];
 	bool is_channels_first;               /* the input alone; for one group, by OM_LAYER_GEMM */
 	om_layer_algorithm algorithm;
+	int64_t block;                        /* percent: the size of blocks of rows, and so of scratch; 0: 100.  No element
+						 depends on it */
 	om_epilogue epilogue;
 } om_layer;
 

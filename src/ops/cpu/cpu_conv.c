@@ -35,6 +35,14 @@ read_algorithm(const om_op_context *c, om_layer_algorithm *a)
 	return om_wrong(c, "algorithm is neither gemm nor winograd4 nor winograd2");
 }
 
+static om_status
+read_block(const om_op_context *c, int64_t *block)
+{
+	*block = om_attr_int(c->op, "block");
+	return *block >= OM_LEAST_BLOCK && *block <= OM_MOST_BLOCK ? OM_OK
+		: om_wrong(c, "block, the size of blocks in percent, is not from 10 to 1000");
+}
+
 /* Winograd's algorithm is for kernels of 3 by 3 elements, in images of 2 or 3 axes. */
 static om_status
 check_winograd(const om_op_context *c, const om_layer *l, int axes)
@@ -200,6 +208,7 @@ read_conv(const om_op_context *c, om_layer *l, struct om_window *w, om_shape *im
 	if (!l->is_channels_first && !om_attr_is(c->op, "input_layout", "channels_last"))
 		return om_wrong(c, "input_layout is neither channels_last nor channels_first");
 	OM_TRY(read_algorithm(c, &l->algorithm));
+	OM_TRY(read_block(c, &l->block));
 	OM_TRY(om_epilogue_read(c, &l->epilogue));
 	OM_TRY(om_layer_read_group(c, channels, &l->group));
 	if (l->is_channels_first && l->group > 1)
@@ -278,6 +287,7 @@ om_cpu_matmul_layer(const om_op_context *c, om_layer *l)
 
 	*l = om_layer_of_product(x->dim[x->rank - 1], om_attr_int(c->op, "columns"));
 	l->in[2] = l->out[2] = om_shape_span(x, 0, x->rank - 1);
+	OM_TRY(read_block(c, &l->block));
 	OM_TRY(om_epilogue_read(c, &l->epilogue));
 	return check_weights(c, l);
 }
@@ -287,8 +297,10 @@ matmul_infer(om_op_context *c)
 {
 	const int64_t columns = om_attr_int(c->op, "columns");
 	om_epilogue e;
+	int64_t block;
 
 	c->out[0].type = OM_FLOAT32;
+	OM_TRY(read_block(c, &block));
 	OM_TRY(om_epilogue_read(c, &e));
 	if (columns < 1)
 		return om_op_fail(c->session, OM_SHAPE, c->op, "columns is %lld", (long long)columns);
@@ -367,11 +379,14 @@ static const om_attr_spec conv_attrs[] = {
 	{"channels", OM_ATTR_INT, .required = true},
 	{"algorithm", OM_ATTR_STRING, .s = "gemm"},
 	{"input_layout", OM_ATTR_STRING, .s = "channels_last"},
+	{"block", OM_ATTR_INT, .i = 100},
 	OM_ACTIVATION_ATTRS,
 	{0}
 };
 
-static const om_attr_spec matmul_attrs[] = {{"columns", OM_ATTR_INT, .required = true}, OM_ACTIVATION_ATTRS, {0}};
+static const om_attr_spec matmul_attrs[] = {
+	{"columns", OM_ATTR_INT, .required = true}, {"block", OM_ATTR_INT, .i = 100}, OM_ACTIVATION_ATTRS, {0}
+};
 
 #define PACK(label, called, text)                                              \
 	{.domain = OM_CPU_DOMAIN, .name = label, .brief = text, .since = 1, .min_in = 1, .max_in = 1, \
