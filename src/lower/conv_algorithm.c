@@ -90,8 +90,8 @@ winograd_cost(const om_conv_shape *s, int64_t size)
 		+ 4 * planes * in * out * operations_per_byte) + memory_cost(elements * planes * in * out);
 }
 
-static bool
-suits_winograd(const om_conv_shape *s)
+bool
+om_conv_suits_winograd(const om_conv_shape *s)
 {
 	bool suits = s->axes >= 2 && s->channels_in / s->group >= FEWEST_CHANNELS && s->channels_out / s->group >= FEWEST_CHANNELS;
 
@@ -103,7 +103,7 @@ suits_winograd(const om_conv_shape *s)
 const char *
 om_conv_algorithm(const om_conv_shape *s, bool winograd)
 {
-	if (!winograd || !suits_winograd(s))
+	if (!winograd || !om_conv_suits_winograd(s))
 		return "gemm";
 	const double direct = direct_cost(s) / least_gain, large = winograd_cost(s, 4), small = winograd_cost(s, 2);
 	if (direct <= large && direct <= small)

@@ -15,5 +15,7 @@ typedef struct om_conv_shape {
 
 /* "gemm", or if allowed "winograd4" or "winograd2" where that is expected to be faster. */
 const char *om_conv_algorithm(const om_conv_shape *s, bool winograd);
+/* Has it the kernel, the strides, and enough channels for Winograd's algorithm? */
+bool om_conv_suits_winograd(const om_conv_shape *s);
 
 #endif

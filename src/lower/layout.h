@@ -25,12 +25,14 @@ typedef struct om_form {
 
 typedef struct om_layout_counts {
 	uint64_t convolutions, pools, products, followed; /* ops that were lowered; other ops that follow them */
+	uint64_t chosen;          /* layers that are computed as `choices` has it */
 	uint64_t transposes;      /* that are left between forms and original values */
 } om_layout_counts;
 
 /* How programs are lowered. */
 typedef struct om_layout_options {
 	bool winograd;            /* convolutions may use it */
+	const char *choices;      /* of layers, see choices.h; "" or NULL: the cost model decides */
 } om_layout_options;
 
 struct om_layout {

@@ -7,7 +7,7 @@
 #include "base/shape.h"
 #include "ir/edit.h"
 #include "ir/query.h"
-#include "lower/conv_algorithm.h"
+#include "lower/choices.h"
 #include "lower/layout.h"
 #include "opdef/geometry/window.h"
 #include "opdef/op_context.h"
@@ -62,21 +62,43 @@ struct conv {
 	int64_t channels_in, channels_out, group;
 	om_value *weights, *bias, *residual;   /* the last two may be NULL */
 	const char *pack, *run, *algorithm;
+	int64_t block;                         /* percent */
+	bool is_chosen;                        /* as the options have it */
 };
 
-static const char *
-algorithm_of(const struct om_layout *l, const struct conv *v)
+static bool
+is_allowed(const struct om_layout *l, const om_conv_shape *s, const om_choice *c)
+{
+	return c->algorithm && (strcmp(c->algorithm, "gemm") == 0 || (l->options.winograd && om_conv_suits_winograd(s)));
+}
+
+/* The choice for its shapes or, if there is none that can be used, that of the cost model. */
+static void
+choose_algorithm(struct om_layout *l, struct conv *v)
 {
 	const int at = OM_WINDOW_AXES - v->w.n;
 	const om_conv_shape s = {.batch = v->op->in[0]->shape.dim[0], .channels_in = v->channels_in,
 		.channels_out = v->channels_out, .group = v->group, .axes = v->w.n, .in = v->w.in + at, .out = v->w.out + at,
 		.kernel = v->w.kernel + at, .stride = v->w.stride + at, .dilation = v->w.dilation + at};
+	const char *list = l->options.choices, *key = list && *list ? om_conv_key(&s, l->mem) : NULL;
+	om_choice c;
 
-	return om_conv_algorithm(&s, l->options.winograd);
+	v->algorithm = om_conv_algorithm(&s, l->options.winograd);
+	v->block = 100;
+	v->is_chosen = false;
+	if (!key || !om_choices_find(list, key, &c))
+		return;
+	if (!is_allowed(l, &s, &c)) {
+		om_warn(l->session, "the choice for %s cannot be used here: the cost model decides (%s)", key, v->algorithm);
+		return;
+	}
+	v->algorithm = c.algorithm;
+	v->block = c.block;
+	v->is_chosen = true;
 }
 
 static void
-choose(const struct om_layout *l, struct conv *v)
+choose(struct om_layout *l, struct conv *v)
 {
 	const int64_t in = v->channels_in / v->group, out = v->channels_out / v->group;
 
@@ -92,7 +114,7 @@ choose(const struct om_layout *l, struct conv *v)
 	} else {
 		v->pack = "PackFilter";
 		v->run = "Conv";
-		v->algorithm = algorithm_of(l, v);
+		choose_algorithm(l, v);
 	}
 }
 
@@ -159,6 +181,9 @@ new_conv(struct om_layout *l, const struct conv *v, om_value *x, om_value *packe
 	om_op_add_int(l->p, op, "channels", v->channels_out);
 	if (v->algorithm) {
 		om_op_add_string(l->p, op, "algorithm", v->algorithm);
+		if (v->block != 100)
+			om_op_add_int(l->p, op, "block", v->block);
+		l->n.chosen += v->is_chosen;
 		if (reads_channels_first(l, v))
 			om_op_add_string(l->p, op, "input_layout", "channels_first");
 	}
@@ -230,7 +255,7 @@ new_conv_of_parts(struct om_layout *l, const struct conv *v, const om_op *concat
 		part.channels_in = concat->in[k]->shape.dim[v->w.n + 1];
 		part.residual = *y;
 		part.bias = k == 0 ? v->bias : NULL;
-		part.algorithm = algorithm_of(l, &part);
+		choose_algorithm(l, &part);
 		OM_TRY(part_of_weights(l, v, at, part.channels_in, &part.weights));
 		OM_TRY(pack_weights(l, &part, &packed));
 		OM_TRY(new_conv(l, &part, concat->in[k], packed, y));

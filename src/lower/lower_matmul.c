@@ -8,6 +8,7 @@
 #include "base/shape.h"
 #include "ir/edit.h"
 #include "ir/query.h"
+#include "lower/choices.h"
 #include "lower/layout.h"
 
 static om_status
@@ -20,6 +21,29 @@ pack_matrix(struct om_layout *l, om_op *op, bool transposed, float alpha, om_val
 	return om_lower_pack(l, op, pack, packed);
 }
 
+/* The size of blocks that was chosen for the shapes of the product; else the usual one. */
+static void
+choose_block(struct om_layout *l, om_op *op, om_op *product, int64_t columns)
+{
+	const char *list = l->options.choices;
+	const om_shape *x = &op->in[0]->shape;
+	const int64_t depth = x->dim[x->rank - 1];
+	om_choice c;
+
+	if (!list || !*list || !depth)
+		return;
+	const char *key = om_product_key(om_shape_count(x) / depth, depth, columns, l->mem);
+	if (!om_choices_find(list, key, &c))
+		return;
+	if (!c.algorithm || strcmp(c.algorithm, "gemm") != 0) {
+		om_warn(l->session, "the choice for %s cannot be used here: the usual size of blocks is used", key);
+		return;
+	}
+	if (c.block != 100)
+		om_op_add_int(l->p, product, "block", c.block);
+	l->n.chosen++;
+}
+
 /* The product defines the output of `op`, in the same order of axes. */
 static om_status
 new_product(struct om_layout *l, om_op *op, om_value *packed, om_value *bias, int64_t columns)
@@ -29,6 +53,7 @@ new_product(struct om_layout *l, om_op *op, om_value *packed, om_value *bias, in
 	om_form y;
 
 	om_op_add_int(l->p, product, "columns", columns);
+	choose_block(l, op, product, columns);
 	OM_TRY(om_lower_insert(l, op, product, om_printf(l->mem, "%s_product", op->out[0]->name), &y.value));
 	for (int k = 0; k < op->out[0]->shape.rank; k++)
 		y.axis[k] = k;
