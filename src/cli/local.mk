@@ -1,6 +1,6 @@
 # The subcommands, in the order of the help: the one list of them.  Adding one takes its file, which ends in a row
 # om_NAME_cmd, and its name here.
-COMMANDS = src/cli/report.c src/cli/why.c src/cli/diff.c src/cli/plan.c src/cli/tile.c src/cli/split.c src/cli/set.c src/cli/verify.c src/cli/run.c src/cli/grad.c src/cli/train.c src/cli/pack.c \
+COMMANDS = src/cli/report.c src/cli/why.c src/cli/diff.c src/cli/plan.c src/cli/tile.c src/cli/tune.c src/cli/split.c src/cli/set.c src/cli/verify.c src/cli/run.c src/cli/grad.c src/cli/train.c src/cli/pack.c \
 	src/cli/fetch.c src/cli/regress.c src/cli/strip.c src/cli/hash.c src/cli/dump.c src/cli/passes.c src/cli/ops.c \
 	src/cli/help.c
 nodist_onnxmem_SOURCES = src/cli/commands.h
@@ -12,7 +12,7 @@ src/cli/commands.h: $(srcdir)/src/cli/local.mk
 
 bin_PROGRAMS += onnxmem
 onnxmem_SOURCES += $(COMMANDS) \
-	%D%/archive.c %D%/archive.h %D%/baseline.c %D%/bytes.h %D%/caches.c %D%/caches.h %D%/checkpoint.c %D%/checkpoint.h %D%/cli.h %D%/compare.c %D%/complete.c %D%/data.c \
+	%D%/archive.c %D%/archive.h %D%/baseline.c %D%/bytes.h %D%/caches.c %D%/caches.h %D%/read_back.h %D%/checkpoint.c %D%/checkpoint.h %D%/cli.h %D%/compare.c %D%/complete.c %D%/data.c \
 	%D%/data.h %D%/dataset.c %D%/dataset.h %D%/evaluate.c %D%/evaluate.h %D%/export.c %D%/figures.c \
 	%D%/help.h %D%/help_topics.c %D%/main.c %D%/man.c %D%/model.c \
 	%D%/model_source.c %D%/model_source.h %D%/npy.c %D%/npy.h %D%/npz.c %D%/options.c \

@@ -13,6 +13,7 @@
 #include "ir/enum_text.h"
 #include "ir/type.h"
 #include "onnxmem/plan.h"
+#include "onnxmem/tune.h"
 
 enum { MAX_ALIGN = 1 << 20 };
 
@@ -411,6 +412,21 @@ om_cli_limits(om_cli *c)
 	return om_plan_limits(c->session, c->prog, c->prog->plan, c->budget, c->request.total);
 }
 
+/* The pipeline of the target, with the choices that `tune` left in the folder of --cache. */
+static om_status
+tuned_pipeline(om_cli *c, const char **pipeline)
+{
+	const char *folder = om_cli_option(c, "cache");
+
+	OM_TRY(om_host_pipeline(c->host, c->loaded, c->prog, c->range, c->nrange, pipeline));
+	if (!folder || c->request.target != OM_TARGET_CPU || c->request.precise || c->nrange)
+		return OM_OK;
+	const char *choices = om_tuned_choices(c->session, folder, c->request.threads, c->mem);
+	if (*choices)
+		om_info(c->session, "layers are computed as `onnxmem tune` has it in %s", folder);
+	return om_host_choose(c->host, choices, pipeline);
+}
+
 om_status
 om_cli_passes(om_cli *c, const char *pipeline)
 {
@@ -425,7 +441,7 @@ om_cli_passes(om_cli *c, const char *pipeline)
 	else if (!pipeline && c->device)
 		pipeline = om_host_decided(c->host, c->prog, om_default_pipeline());
 	else if (!pipeline)
-		OM_TRY(om_host_pipeline(c->host, c->loaded, c->prog, c->range, c->nrange, &pipeline));
+		OM_TRY(tuned_pipeline(c, &pipeline));
 	OM_TRY(om_cli_pipeline(c, &pipeline));
 	om_status st = om_host_run(c->host, c->prog, pipeline);
 	om_cli_progress_end(c);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/read_back.h"
 #include "base/split.h"
 #include "report/report.h"
 
@@ -53,10 +54,8 @@ write_sidecar(om_cli *c, const char *path)
 	return st;
 }
 
-/* Read the plan back, from the document `path` or, if that is NULL, from the model, as another program
- * would, and verify it. */
-static om_status
-read_back(om_cli *c, const char *path)
+om_status
+om_cli_read_back(om_cli *c, const char *path)
 {
 	om_prog *again = NULL;
 	om_status st = om_model_import(c->session, c->model, &again);
@@ -76,7 +75,7 @@ write_alone(om_cli *c, const char *path)
 	OM_TRY(write_sidecar(c, path));
 	if (strcmp(path, "-") == 0)
 		return OM_OK;
-	const om_status st = read_back(c, path);
+	const om_status st = om_cli_read_back(c, path);
 	if (st == OM_OK)
 		return st;
 	unlink(path);
@@ -120,7 +119,7 @@ write_plan(om_cli *c, const char *out, const char *sidecar, unsigned how)
 	const struct om_formulas *formulas = c->prog->plan->formulas;
 
 	OM_TRY(om_model_annotate(c->session, c->model, c->prog, how));
-	const om_status st = read_back(c, NULL);
+	const om_status st = om_cli_read_back(c, NULL);
 	if (st != OM_OK)
 		return om_note(c->session, st, "reading the plan again, before it is written");
 	if (c->prog->plan->formulas != formulas)  /* they do not hold */
