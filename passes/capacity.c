@@ -223,7 +223,7 @@ change(const struct cache *c, int64_t rows)
 	c->past->shape.sym[c->axis] = c->present->shape.sym[c->axis] = NULL;
 	redirect(c, c->past, &past, c->before, writer, c->p->first->first);
 	redirect(c, c->present, &present, c->after, writer, writer->next);
-	*c->alias = (om_io_alias){c->alias->result, c->alias->param, c->axis, c->before, c->after};
+	*c->alias = (om_io_alias){c->alias->result, c->alias->param, c->axis, c->before, c->after, past.sym[c->axis]};
 }
 
 static om_status

@@ -253,6 +253,7 @@ typedef struct om_io_alias {
 	int axis;                /* a cache with spare rows (pass `capacity`): parameter and result are one buffer, in which */
 	int64_t rows_before, rows_after; /* the first rows along this axis are in use, before and after the run; 0, 0: they
 	                            are not such buffers */
+	const char *symbol;      /* the symbol of that dim of the parameter in the model; NULL: it has none */
 } om_io_alias;
 
 /* A limit that a pass reached: what it gives may be worse, or proven less, than without it. */

@@ -214,6 +214,11 @@ OM_API const char *om_request_pipeline(const om_plan_request *r);
 OM_API om_status om_host_pipeline(om_host *h, const om_prog *open, const om_prog *p, const om_dim_range *range, uint32_t nrange,
 	const char **pipeline);
 
+/* As om_host_pipeline(), with `nflag` flags, applied as om_host_flags() does before passes are left out: what a pass rewrites may
+ * depend on them, as caches with spare rows do on `capacity`. */
+OM_API om_status om_host_pipeline_with(om_host *h, const om_prog *open, const om_prog *p, const om_dim_range *range,
+	uint32_t nrange, const om_flag_set *flag, size_t nflag, const char **pipeline);
+
 /* `pipeline` after passes that leave out the branches that a constant input of `p` decides, if there is such an input.  The
  * host owns the text. */
 OM_API const char *om_host_decided(om_host *h, const om_prog *p, const char *pipeline);

@@ -235,7 +235,9 @@ om_status om_cli_sizes(om_cli *c, const om_tensor *in, om_binding *b);
 om_status om_cli_plan_request(om_cli *c);
 /* Do the options set requirements that a stored plan may not meet? */
 bool om_cli_plan_options(const om_cli *c);
-/* Extend `*pipeline` by the flags given for passes. */
+/* The flags given for passes. */
+om_status om_cli_pass_flags(om_cli *c, om_flag_set **set, size_t *n);
+/* Extend `*pipeline` by these flags. */
 om_status om_cli_pipeline(om_cli *c, const char **pipeline);
 
 /* The number of threads of a run: by --threads, else om_threads(). */

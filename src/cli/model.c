@@ -414,11 +414,11 @@ om_cli_limits(om_cli *c)
 
 /* The pipeline of the target, with the choices that `tune` left in the folder of --cache. */
 static om_status
-tuned_pipeline(om_cli *c, const char **pipeline)
+tuned_pipeline(om_cli *c, const om_flag_set *flag, size_t nflag, const char **pipeline)
 {
 	const char *folder = om_cli_option(c, "cache");
 
-	OM_TRY(om_host_pipeline(c->host, c->loaded, c->prog, c->range, c->nrange, pipeline));
+	OM_TRY(om_host_pipeline_with(c->host, c->loaded, c->prog, c->range, c->nrange, flag, nflag, pipeline));
 	if (!folder || c->request.target != OM_TARGET_CPU || c->request.precise || c->nrange)
 		return OM_OK;
 	const char *choices = om_tuned_choices(c->session, folder, c->request.threads, c->mem);
@@ -431,18 +431,19 @@ om_status
 om_cli_passes(om_cli *c, const char *pipeline)
 {
 	const char *requested = om_cli_option(c, "passes");
+	om_flag_set *flag;
+	size_t nflag;
 
 	OM_TRY(om_cli_settings(c));
-	if (c->nrange && om_cli_has(c, "capacity"))
-		return om_fail(c->session, OM_USAGE, "a plan with spare rows is for one number of rows: --capacity requires numbers, not ranges, "
-			"for the dims of inputs");
+	OM_TRY(om_cli_pass_flags(c, &flag, &nflag));
 	if (requested)
 		pipeline = requested;
 	else if (!pipeline && c->device)
 		pipeline = om_host_decided(c->host, c->prog, om_default_pipeline());
-	else if (!pipeline)
-		OM_TRY(tuned_pipeline(c, &pipeline));
-	OM_TRY(om_cli_pipeline(c, &pipeline));
+	if (pipeline)
+		OM_TRY(om_host_flags(c->host, flag, nflag, &pipeline));
+	else
+		OM_TRY(tuned_pipeline(c, flag, nflag, &pipeline));
 	om_status st = om_host_run(c->host, c->prog, pipeline);
 	om_cli_progress_end(c);
 	OM_TRY(st);

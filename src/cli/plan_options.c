@@ -342,18 +342,29 @@ flag_value(om_cli *c, const om_pass_flag *f, const char **value)
 }
 
 om_status
-om_cli_pipeline(om_cli *c, const char **pipeline)
+om_cli_pass_flags(om_cli *c, om_flag_set **set, size_t *n)
 {
-	om_flag_set *set = NULL;
-	size_t n = 0, cap = 0;
 	const char *value;
+	size_t cap = 0;
 
+	*set = NULL;
+	*n = 0;
 	OM_TRY(om_cli_host(c));
 	for (const om_pass *const *pass = om_host_passes(c->host, false); *pass; pass++)
 		for (const om_pass_flag *f = (*pass)->flags; f && f->name; f++) {
 			OM_TRY(flag_value(c, f, &value));
 			if (value)
-				OM_PUSH(c->mem, set, n, cap, ((om_flag_set){*pass, f, value}));
+				OM_PUSH(c->mem, *set, *n, cap, ((om_flag_set){*pass, f, value}));
 		}
+	return OM_OK;
+}
+
+om_status
+om_cli_pipeline(om_cli *c, const char **pipeline)
+{
+	om_flag_set *set;
+	size_t n;
+
+	OM_TRY(om_cli_pass_flags(c, &set, &n));
 	return om_host_flags(c->host, set, n, pipeline);
 }

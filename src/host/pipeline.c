@@ -23,6 +23,8 @@ struct search {
 	const om_prog *open, *prog;   /* before and after dims were bound */
 	const om_dim_range *range;
 	uint32_t nrange;
+	const om_flag_set *flag;
+	size_t nflag;
 };
 
 /* Combination `k` of sizes, the largest first: all ends of the first `ends` ranges, then two that are between the ends. */
@@ -157,6 +159,7 @@ static om_status
 find_whole(const struct search *w, const char **pipeline)
 {
 	*pipeline = om_host_decided(w->host, w->prog, om_request_pipeline(w->host->request));
+	OM_TRY(om_host_flags(w->host, w->flag, w->nflag, pipeline));
 	return w->nrange ? find_pipeline(w, pipeline) : OM_OK;
 }
 
@@ -168,14 +171,21 @@ find_guarded(const struct search *w, const char **pipeline)
 
 /* Trials are no runs for the hook. */
 om_status
-om_host_pipeline(om_host *h, const om_prog *open, const om_prog *p, const om_dim_range *range, uint32_t nrange,
-	const char **pipeline)
+om_host_pipeline_with(om_host *h, const om_prog *open, const om_prog *p, const om_dim_range *range, uint32_t nrange,
+	const om_flag_set *flag, size_t nflag, const char **pipeline)
 {
-	const struct search w = {h, h->session, h->mem, open, p, range, nrange};
+	const struct search w = {h, h->session, h->mem, open, p, range, nrange, flag, nflag};
 	om_pass_hook *const hook = h->hook;
 
 	h->hook = NULL;
 	const om_status st = find_guarded(&w, pipeline);
 	h->hook = hook;
 	return st;
+}
+
+om_status
+om_host_pipeline(om_host *h, const om_prog *open, const om_prog *p, const om_dim_range *range, uint32_t nrange,
+	const char **pipeline)
+{
+	return om_host_pipeline_with(h, open, p, range, nrange, NULL, 0, pipeline);
 }

@@ -9,6 +9,7 @@
 #include "ir/binding.h"
 #include "ir/dim_expression.h"
 #include "ir/query.h"
+#include "ir/type.h"
 
 struct sizes {
 	const om_ranged *r;
@@ -21,6 +22,16 @@ is_called(const char *symbol, const char *name, size_t n)
 	return symbol && strlen(symbol) == n && memcmp(symbol, name, n) == 0;
 }
 
+/* The shape that an input was bound to; of a cache with spare rows, with the rows in use. */
+static om_shape
+bound_shape(const om_prog *p, const char *name)
+{
+	for (uint32_t k = 0; k < p->first->nparam; k++)
+		if (strcmp(p->first->param[k]->name, name) == 0)
+			return om_input_shape(p, k);
+	return om_shape_unknown();
+}
+
 /* The number that a symbol was bound to. */
 static bool
 number_before(const void *arg, const char *name, size_t n, int64_t *out)
@@ -30,10 +41,10 @@ number_before(const void *arg, const char *name, size_t n, int64_t *out)
 
 	for (uint32_t k = 0; k < open->nparam; k++) {
 		const om_shape *shape = &open->param[k]->shape;
-		const om_value *bound = om_block_param(s->r->bound->first, open->param[k]->name);
-		for (int d = 0; bound && d < shape->rank && d < bound->shape.rank; d++)
+		const om_shape bound = bound_shape(s->r->bound, open->param[k]->name);
+		for (int d = 0; d < shape->rank && d < bound.rank; d++)
 			if (is_called(shape->sym[d], name, n))
-				return *out = bound->shape.dim[d], *out >= 0;
+				return *out = bound.dim[d], *out >= 0;
 	}
 	return false;
 }
@@ -65,7 +76,7 @@ static om_status
 bind_input(om_session *session, const struct sizes *s, const om_value *open, om_binding *b)
 {
 	const om_value *bound = om_block_param(s->r->bound->first, open->name);
-	om_shape shape = bound ? bound->shape : om_shape_unknown();
+	om_shape shape = bound_shape(s->r->bound, open->name);
 
 	if (bound && om_input_is_fixed(bound))
 		return om_binding_value(session, b, open->name, bound->data);

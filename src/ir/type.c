@@ -74,7 +74,9 @@ om_input_shape(const om_prog *p, uint32_t param)
 	om_shape s = p->first->param[param]->shape;
 
 	for (uint32_t k = 0; k < p->nio_alias; k++)
-		if (p->io_alias[k].param == param && p->io_alias[k].rows_after)
+		if (p->io_alias[k].param == param && p->io_alias[k].rows_after) {
 			s.dim[p->io_alias[k].axis] = p->io_alias[k].rows_before;
+			s.sym[p->io_alias[k].axis] = p->io_alias[k].symbol;
+		}
 	return s;
 }

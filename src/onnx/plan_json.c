@@ -199,20 +199,28 @@ inputs(struct writer *w)
 	return all;
 }
 
-/* Symbols that are bound to a number, in order of appearance. */
+static void
+add_symbols(struct writer *w, json_t *all, const om_shape *s)
+{
+	for (int d = 0; d < s->rank; d++) {
+		if (s->dim[d] < 0 || !s->sym[d] || json_object_get(all, s->sym[d]))
+			continue;
+		if (json_object_set_new(all, s->sym[d], number(w, (uint64_t)s->dim[d])) != 0)
+			w->bad = s->sym[d];
+	}
+}
+
+/* Symbols that are bound to a number, in order of appearance; those of caches with spare rows last. */
 static json_t *
 symbols(struct writer *w)
 {
 	json_t *all = object(w);
 
-	for (uint32_t k = 0; k < w->p->nvalue; k++) {
-		const om_shape *s = &w->p->values[k]->shape;
-		for (int d = 0; d < s->rank; d++) {
-			if (s->dim[d] < 0 || !s->sym[d] || json_object_get(all, s->sym[d]))
-				continue;
-			if (json_object_set_new(all, s->sym[d], number(w, (uint64_t)s->dim[d])) != 0)
-				w->bad = s->sym[d];
-		}
+	for (uint32_t k = 0; k < w->p->nvalue; k++)
+		add_symbols(w, all, &w->p->values[k]->shape);
+	for (uint32_t k = 0; k < w->p->nio_alias; k++) {
+		const om_shape shape = om_input_shape(w->p, w->p->io_alias[k].param);
+		add_symbols(w, all, &shape);
 	}
 	return all;
 }
@@ -251,6 +259,19 @@ pins(struct writer *w)
 
 	for (uint32_t k = 0; k < w->plan->npin; k++)
 		set(all, w->plan->pin[k].value, name(w, w->plan->pin[k].arena));
+	return all;
+}
+
+/* Inputs that outputs replace in the next run, by output. */
+static json_t *
+states(struct writer *w)
+{
+	json_t *all = object(w);
+
+	for (uint32_t k = 0; k < w->p->nio_alias; k++) {
+		const om_io_alias *a = &w->p->io_alias[k];
+		set(all, w->p->first->result[a->result]->name, name(w, w->p->first->param[a->param]->name));
+	}
 	return all;
 }
 
@@ -753,6 +774,8 @@ document(struct writer *w, const char *digest)
 	set(j, "dims", symbols(w));
 	if (om_prog_has_fixed_inputs(w->p))
 		set(j, "values", values(w));
+	if (w->p->nio_alias)
+		set(j, "states", states(w));
 	if (w->plan->nrange)
 		set(j, "ranges", ranges(w));
 	if (w->plan->formulas && w->plan->formulas->npiece)

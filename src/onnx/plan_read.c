@@ -16,6 +16,7 @@
 #include "ir/binding.h"
 #include "ir/enum_text.h"
 #include "ir/facts.h"
+#include "ir/edit.h"
 #include "ir/query.h"
 #include "ir/schedule.h"
 #include "onnx/json_hold.h"
@@ -477,6 +478,49 @@ read_op_rules(struct reader *r)
 	return OM_OK;
 }
 
+/* ---- States. ---- */
+
+static uint32_t
+place_of(om_value *const *v, uint32_t n, const char *name)
+{
+	uint32_t k = 0;
+
+	while (k < n && strcmp(v[k]->name, name) != 0)
+		k++;
+	return k;
+}
+
+static bool
+may_be_state(const om_prog *p, uint32_t result, uint32_t param)
+{
+	const om_block *g = p->first;
+
+	return result < g->nresult && param < g->nparam && g->param[param]->type.kind == OM_TENSOR;
+}
+
+/* What replaces an input in the next run is what the plan was made for, whatever the model declares: options may have
+ * declared it, and passes may depend on it. */
+static om_status
+read_states(struct reader *r)
+{
+	json_t *all = json_object_get(r->root, "states"), *j;
+	const om_block *g = r->p->first;
+	const char *output, *input;
+
+	if (!all)
+		return OM_OK;
+	if (!json_is_object(all))
+		return BAD(r, "\"states\" is not an object");
+	om_prog_clear_ties(r->p);
+	json_object_foreach(all, output, j) {
+		OM_TRY(get_text(r, j, "the input of a state", &input));
+		const uint32_t result = place_of(g->result, g->nresult, output), param = place_of(g->param, g->nparam, input);
+		if (!may_be_state(r->p, result, param) || !om_prog_pair_io(r->p, result, param))
+			return BAD(r, "output %s cannot replace input %s in the next run", output, input);
+	}
+	return OM_OK;
+}
+
 /* ---- The plan itself. ---- */
 
 static om_status
@@ -911,6 +955,7 @@ read_plan(struct reader *r, const char *sidecar)
 	OM_TRY(check_head(r, graph));
 	OM_TRY(read_target(r, &request));
 	OM_TRY(read_op_rules(r));
+	OM_TRY(read_states(r));
 	OM_TRY(prepare(r, &request));
 	list_names(r);
 	r->ops = om_ops_by_index(r->p, r->mem);

@@ -30,7 +30,29 @@ om report sum.ir $small --target cpu --capacity 32 --json - | sed -n '/"states"/
 om report step.ir $small --capacity 32
 om report step.ir $small --target cpu --capacity 7
 om report step.ir $small --target cpu --capacity 0
-om report step.ir --dim S=1 --dim-range P=1..7 --target cpu --capacity 32
+# A prefill, a step, and all between them: one plan, one arena.
+om report step.ir --dim-range S=1..4 --dim-range P=0..7 --target cpu --capacity 11 | grep -E 'inputs:|arena|states|copied|ranges'
+om report step.ir --dim-range S=1..5 --dim-range P=0..7 --target cpu --capacity 11
+om plan "$models/decoder.onnx" ranged.onnx --dim-range sequence_length=1..8 --dim-range past_sequence_length=0..24 --target cpu --capacity 32
+om verify ranged.onnx | tail -2
+om report ranged.onnx --stored | grep -E 'in place|states|copied'
+for sizes in "1 0" "8 0" "1 24" "8 24" "3 5"; do
+	dims="--dim sequence_length=${sizes% *} --dim past_sequence_length=${sizes#* }"
+	om run "$models/decoder.onnx" $dims --fill deterministic --save own.npz -q >/dev/null
+	om run ranged.onnx $dims --fill deterministic --poison --expect own.npz | tail -2
+done
+om run ranged.onnx --dim sequence_length=1 --dim past_sequence_length=25 --fill deterministic
+# The document of a plan has the states that it was made with: they hold without the options.
+om plan "$models/decoder.onnx" tied.onnx --dim sequence_length=1 --dim past_sequence_length=7 --target cpu --tie auto -q
+om report tied.onnx --stored -q | grep -E 'states|copied|to present'
+om plan "$models/decoder.onnx" alone.onnx --sidecar plan.json --dim sequence_length=1 --dim past_sequence_length=7 --target cpu --capacity 32 -q
+om report "$models/decoder.onnx" --stored --sidecar plan.json -q | grep -E 'in place|states|copied'
+om run "$models/decoder.onnx" --sidecar plan.json --fill deterministic --repeat 2 | tail -2 | cut -d ';' -f 1
+om run "$models/decoder.onnx" --sidecar plan.json --dim past_sequence_length=8 --fill deterministic
+sed 's/"present.0.key":"past_key_values.0.key"/"present.0.key":"input_id"/' plan.json >other.json
+om verify "$models/decoder.onnx" --sidecar other.json
+sed 's/"present.0.key":"past_key_values.0.key",//' plan.json >other.json
+om verify "$models/decoder.onnx" --sidecar other.json
 # A dim that is called by other dims follows from them; its own number has precedence.
 cat >mask.ir <<'IR'
 program "mask" ir 10 opset 18
