@@ -31,13 +31,16 @@ struct generator {
 	const char *pipeline, *weights;
 	int64_t rows, past;          /* of the caches; of them in use */
 	int64_t *token;              /* all so far */
-	int64_t ntoken;
+	int64_t ntoken, most;        /* how many; how many there are at the end */
+	bool has_plan;               /* the model has a plan for all steps */
+	om_exec_memory arena;        /* of the prompt and of all steps */
+	int64_t nplan;               /* plans that were made */
 	int64_t *position, *mask;
 	const char **dim;            /* "SYMBOL=N" */
 	int ndim;
 	void **buffer;               /* by input: a cache, or another state; NULL: none yet */
 	double temperature;
-	uint64_t random, arena;
+	uint64_t random;
 };
 
 /* ---- Shapes. ---- */
@@ -87,22 +90,129 @@ bind_input(const struct generator *g, const om_value *v, om_binding *b)
 	return om_binding_shape(g->s, b, v->name, &shape);
 }
 
-/* A planned copy of the program for the sizes of this step. */
+/* The sizes of this step. */
 static om_status
-plan(const struct generator *g, om_prog **out)
+bind(const struct generator *g, om_binding *b)
 {
-	om_binding *b = om_binding_new();
-	om_status st = OM_OK;
+	om_status st = b ? OM_OK : OM_MEMORY;
 
 	for (uint32_t k = 0; k < g->prog->first->nparam && st == OM_OK; k++)
 		if (!g->prog->first->param[k]->is_overridable)
 			st = bind_input(g, g->prog->first->param[k], b);
+	return st;
+}
+
+/* A copy of the program that is planned for the sizes of this step; `ranged`: so that the plan may serve smaller ones. */
+static om_status
+plan(struct generator *g, bool ranged, om_prog **out)
+{
+	const om_plan_request request = OM_PLAN_REQUEST(.target = OM_TARGET_CPU, .threads = 1, .ranged = ranged);
+	om_binding *b = om_binding_new();
+	om_status st = bind(g, b);
+
 	if (st == OM_OK)
 		st = om_prog_bind(g->s, g->prog, b, out);
 	if (st == OM_OK)
+		st = om_host_request(g->host, &request);
+	if (st == OM_OK)
 		st = om_host_run(g->host, *out, g->pipeline);
+	g->nplan += st == OM_OK;
 	om_binding_free(b);
 	return st;
+}
+
+/* ---- One plan for all steps. ---- */
+
+/* Symbols of dims that grow from step to step: they are `low` now, and one more in each step. */
+static uint32_t
+find_ranges(const struct generator *g, int64_t steps, om_dim_range *range, uint32_t most)
+{
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < g->prog->first->nparam; k++) {
+		const om_value *v = g->prog->first->param[k];
+		int64_t size;
+		const bool is_tokens = tokens_of(g, v->name, &size), grows = strcmp(v->name, "attention_mask") == 0;
+		for (int d = 0; d < v->shape.rank && n < most; d++) {
+			const char *symbol = v->shape.dim[d] < 0 ? v->shape.sym[d] : NULL;
+			bool is_known = !symbol || d == 0 || is_batch(symbol) || number_of(g, symbol, -1) >= 0 || is_tokens != grows;
+			for (uint32_t i = 0; i < n && !is_known; i++)
+				is_known = strcmp(range[i].symbol, symbol) == 0;
+			if (!is_known)
+				range[n++] = (om_dim_range){symbol, is_tokens ? size : g->past, (is_tokens ? size : g->past) + steps};
+		}
+	}
+	return n;
+}
+
+/* Plan the last step, and write the plan into the model, from where each step reads it for its own sizes: what is decided
+ * about order and addresses is decided once.  Without such a plan, each step is planned. */
+static void
+plan_steps(struct generator *g)
+{
+	enum { MOST = 16 };
+	om_dim_range range[MOST];
+	const int64_t steps = g->most - g->ntoken - 1;
+	const uint32_t n = steps > 0 ? find_ranges(g, steps, range, MOST) : 0;
+	const int64_t past = g->past, ntoken = g->ntoken;
+	om_prog *largest = NULL;
+
+	if (n == 0)
+		return;
+	g->past += steps;
+	g->ntoken += steps;
+	om_status st = plan(g, true, &largest);
+	g->past = past;
+	g->ntoken = ntoken;
+	if (st == OM_OK) {
+		largest->plan->range = range;
+		largest->plan->nrange = n;
+		st = om_model_annotate(g->s, g->model, largest, OM_ANNOTATE_MODEL);
+	}
+	g->has_plan = st == OM_OK;
+	om_prog_free(largest);
+}
+
+/* The plan of all steps for the sizes of this one.  It is verified before it runs. */
+static om_status
+read_plan(const struct generator *g, om_prog **out)
+{
+	om_binding *b = om_binding_new();
+	om_status st = bind(g, b);
+
+	if (st == OM_OK)
+		st = om_prog_bind(g->s, g->prog, NULL, out);
+	if (st == OM_OK)
+		st = om_host_read_plan(g->host, g->model, *out, NULL, b);
+	om_binding_free(b);
+	return st;
+}
+
+static om_status
+plan_of_step(struct generator *g, om_prog **out)
+{
+	if (g->past > 0 && g->nplan == 1)
+		plan_steps(g);
+	if (g->has_plan && read_plan(g, out) == OM_OK && om_plan_verify(g->s, *out, (*out)->plan) == OM_OK)
+		return OM_OK;
+	om_prog_free(*out);
+	*out = NULL;
+	return plan(g, false, out);
+}
+
+/* An arena for this plan, in the memory of those before it. */
+static om_status
+need_arena(struct generator *g, const om_plan *plan)
+{
+	const uint64_t align = plan->arena[0].align < 64 ? 64 : plan->arena[0].align, bytes = (plan->arena[0].bytes + align) / align * align;
+
+	if (plan->narena != 1)
+		return OM_UNSUPPORTED;
+	if (bytes <= g->arena.bytes)
+		return OM_OK;
+	free(g->arena.data);
+	g->arena = (om_exec_memory){aligned_alloc(align, bytes), bytes};
+	return g->arena.data ? OM_OK : OM_MEMORY;
 }
 
 /* ---- A step. ---- */
@@ -175,10 +285,12 @@ choose(struct generator *g, const om_tensor *logits)
 static om_status
 run(struct generator *g, const om_prog *p)
 {
-	om_exec_options o = OM_EXEC_OPTIONS(.cache = g->weights, .threads = 1);
+	om_exec_options o = OM_EXEC_OPTIONS(.cache = g->weights, .threads = 1, .arena = &g->arena, .narena = 1);
 	om_exec *e = NULL;
-	om_status st = om_exec_new(g->s, p, p->plan, &o, &e);
+	om_status st = need_arena(g, p->plan);
 
+	if (st == OM_OK)
+		st = om_exec_new(g->s, p, p->plan, &o, &e);
 	for (uint32_t k = 0; k < p->first->nparam && st == OM_OK; k++)
 		if (!p->first->param[k]->is_overridable)
 			st = give_input(g, e, p->first->param[k], k);
@@ -187,8 +299,6 @@ run(struct generator *g, const om_prog *p)
 	if (st == OM_OK)
 		st = keep_states(g, e, p);
 	if (st == OM_OK) {
-		const om_exec_stats *stats = om_exec_get_stats(e);
-		g->arena = stats->arena_bytes > g->arena ? stats->arena_bytes : g->arena;
 		g->past = g->ntoken;
 		g->token[g->ntoken++] = choose(g, om_exec_result(e, 0));
 	}
@@ -200,7 +310,7 @@ static om_status
 step(struct generator *g)
 {
 	om_prog *p = NULL;
-	om_status st = plan(g, &p);
+	om_status st = plan_of_step(g, &p);
 
 	if (st == OM_OK)
 		st = run(g, p);
@@ -236,8 +346,8 @@ generate(struct generator *g, int64_t count)
 	}
 	puts("");
 	if (st == OM_OK && count > 1)
-		fprintf(stderr, "first token after %.1f ms, then %.1f tokens/s; arena %" PRIu64 " bytes\n", 1e3 * (first - start),
-			(double)(count - 1) / (now() - first), g->arena);
+		fprintf(stderr, "first token after %.1f ms, then %.1f tokens/s; arena %" PRIu64 " bytes; plans made: %" PRId64 "\n",
+			1e3 * (first - start), (double)(count - 1) / (now() - first), g->arena.bytes, g->nplan);
 	return st;
 }
 
@@ -257,11 +367,8 @@ pipeline_of(int64_t rows)
 static om_status
 load(struct generator *g, const char *path)
 {
-	const om_plan_request request = OM_PLAN_REQUEST(.target = OM_TARGET_CPU, .threads = 1);
-	om_status st = om_host_request(g->host, &request);
+	const om_status st = om_model_load(g->s, path, &g->model);
 
-	if (st == OM_OK)
-		st = om_model_load(g->s, path, &g->model);
 	return st == OM_OK ? om_model_import(g->s, g->model, &g->prog) : st;
 }
 
@@ -282,6 +389,7 @@ prepare(struct generator *g, char **word, int n, int64_t count)
 		g->position[k] = (int64_t)k;
 		g->mask[k] = 1;
 	}
+	g->most = n + count;
 	for (; g->ntoken < n; g->ntoken++)
 		g->token[g->ntoken] = strtoll(word[g->ntoken], NULL, 10);
 	return OM_OK;
@@ -293,6 +401,7 @@ free_all(struct generator *g)
 	for (uint32_t k = 0; g->buffer && k < g->prog->first->nparam; k++)
 		free(g->buffer[k]);
 	free(g->buffer);
+	free(g->arena.data);
 	free(g->mask);
 	free(g->position);
 	free(g->token);
