@@ -1,9 +1,9 @@
 # The guide, and pages of the headers: `make docs` leaves them in docs/html.
-EXTRA_DIST += %D%/Doxyfile %D%/doxygen.awk %D%/man3.awk %D%/site.sh %D%/guide
+EXTRA_DIST += %D%/Doxyfile %D%/doxygen.awk %D%/gallery.py %D%/gallery.tsv %D%/man3.awk %D%/site.sh %D%/guide
 # Installed as they lie in the tree, so that their links hold.
 nobase_dist_doc_DATA = README.md NEWS LICENSE \
 	docs/architecture.md docs/baselines.md docs/cli.md docs/decoder-operators.md docs/digits.svg docs/eager.md \
-	docs/element-types.md docs/executor.md docs/export-formats.md docs/fetch.md docs/fuzz-readers.md docs/fuzz.md \
+	docs/element-types.md docs/executor.md docs/export-formats.md docs/fetch.md docs/fuzz-readers.md docs/fuzz.md docs/gallery.md docs/gallery.svg \
 	docs/glossary.md docs/gradients.md docs/html-report-large.png docs/html-report-loop.png docs/html-report-small.png \
 	docs/html-report.md docs/loops.md docs/operators.md docs/parts.md docs/plan-format.md docs/plan-quality.md \
 	docs/regress.md docs/rematerialize.csv docs/rematerialize.svg docs/scaling.csv docs/scaling.md docs/scaling.svg \
@@ -27,3 +27,9 @@ site: all
 	rm -rf site && $(MKDIR_P) site/gallery site/python
 	AWK='$(AWK)' DOXYGEN='$(DOXYGEN)' PYTHON='$(PYTHON)' ONNXMEM='$(abs_top_builddir)/onnxmem$(EXEEXT)' LIBRARY='$(abs_top_builddir)/.libs/libonnxmem.so.0' \
 		$(SHELL) $(srcdir)/docs/site.sh site $(srcdir)/models/*.onnx $(GALLERY)
+
+# A page and a map for each of the models of docs/gallery.tsv, which are in the folder GALLERY_MODELS.
+GALLERY_MODELS = $(srcdir)/../shared/data/models
+.PHONY: gallery
+gallery: all
+	ONNXMEM='$(abs_top_builddir)/onnxmem$(EXEEXT)' $(PYTHON) $(srcdir)/docs/gallery.py $(GALLERY_MODELS) gallery
