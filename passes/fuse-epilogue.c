@@ -11,6 +11,7 @@
 #include "base/shape.h"
 #include "ir/edit.h"
 #include "ir/query.h"
+#include "lower/expand_depthwise.h"
 #include "lower/layout.h"
 #include "onnxmem/pass.h"
 #include "opdef/op_context.h"
@@ -257,19 +258,37 @@ fuse_block(struct fuse *f, om_block *b)
 	return OM_OK;
 }
 
+/* When products have their activations: a depthwise convolution takes the one that it alone reads. */
+static om_status
+expand_block(struct fuse *f, om_block *b)
+{
+	for (om_op *op = b->first, *next; op; op = next) {
+		bool done = false;
+		next = op->next;
+		for (uint32_t k = 0; k < op->nbody; k++)
+			OM_TRY(expand_block(f, op->body[k]));
+		if (op->opdef && !op->is_folded)
+			OM_TRY(om_expand_depthwise(f->r->session, f->p, op, &done));
+		om_count(f->r, "expansions", done);
+	}
+	return OM_OK;
+}
+
 static om_status
 run(om_run *r, om_prog *p)
 {
 	struct fuse f = {r, p};
 
 	om_timeline(p);
-	return fuse_block(&f, p->first);
+	OM_TRY(fuse_block(&f, p->first));
+	return expand_block(&f, p->first);
 }
 
 static const om_pass_counter counters[] = {
 	{"biases", "additions of a constant per channel"},
 	{"residuals", "additions of another value"},
 	{"activations", "activations"},
+	{"expansions", "products that a depthwise convolution computes by lines"},
 	{0}
 };
 

@@ -69,6 +69,7 @@
 	_(cpu_conv)           /* org.onnxmem.cpu: convolutions, products */          \
 	_(cpu_conv_transpose) /* org.onnxmem.cpu: transposed convolutions */         \
 	_(cpu_depthwise)      /* org.onnxmem.cpu: depthwise convolutions */          \
+	_(cpu_expanded)       /* org.onnxmem.cpu: the same of products */            \
 	_(cpu_grouped)        /* org.onnxmem.cpu: convolutions in narrow groups */   \
 	_(cpu_pool)           /* org.onnxmem.cpu: pooling */                         \
 	_(cpu_qlayer)         /* org.onnxmem.cpu: quantized convolutions, products */ \
@@ -151,6 +152,7 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(cpu_conv) \
 	_(cpu_conv_transpose) \
 	_(cpu_depthwise) \
+	_(cpu_expanded) \
 	_(cpu_grouped) \
 	_(cpu_pool) \
 	_(cpu_qlayer)

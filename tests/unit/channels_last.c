@@ -23,6 +23,28 @@ static const struct layer {
 	{"2,40,4,6,7", "40,1,2,3,5", "40", "%c = Conv(%x, %w, %b) {group = 40, pads = [1,1,2,0,1,2]}\n%y = HardSwish(%c)\n"
 		"%p = org.onnxmem.cpu::PackDepthwise(%w)\n"
 		"%v = org.onnxmem.cpu::DepthwiseConv(%u, %p, %b) {kernel_shape = [2,3,5], channels = 40, pads = [1,1,2,0,1,2], activation = \"HardSwish\"}\n"},
+	/* Products before depthwise convolutions, whose weights are those of the products, too: in one strip, in several strips that share
+	 * lines, with a line for each strip, with lines that no window reads. */
+	{"2,9,21,40", "40,1,3,3", "40", "%s = const int64[4] {40, 9, 1, 1}\n%e = Reshape(%w, %s)\n%c = Conv(%x, %e, %b)\n%d = HardSwish(%c)\n"
+		"%g = Conv(%d, %w, %b) {group = 40, pads = [1,1,1,1]}\n%y = Relu(%g)\n"
+		"%f = org.onnxmem.cpu::PackFilter(%e)\n%p = org.onnxmem.cpu::PackDepthwise(%w)\n"
+		"%v = org.onnxmem.cpu::ExpandedDepthwiseConv(%u, %f, %p, %b, %b) {kernel_shape = [3,3], channels = 40, pads = [1,1,1,1], "
+		"expansion_activation = \"HardSwish\", activation = \"Relu\"}\n"},
+	{"1,9,25,60", "128,1,3,3", "128", "%s = const int64[4] {128, 9, 1, 1}\n%e = Reshape(%w, %s)\n%c = Conv(%x, %e)\n%lo = const float32[] {-0.5}\n"
+		"%d = Clip(%c, %lo)\n%y = Conv(%d, %w, %b) {group = 128, pads = [1,0,1,1], strides = [2,1]}\n"
+		"%f = org.onnxmem.cpu::PackFilter(%e)\n%p = org.onnxmem.cpu::PackDepthwise(%w)\n"
+		"%v = org.onnxmem.cpu::ExpandedDepthwiseConv(%u, %f, %p, _, %b) {kernel_shape = [3,3], channels = 128, pads = [1,0,1,1], strides = [2,1], "
+		"expansion_activation = \"Clip\", expansion_alpha = -0.5}\n"},
+	{"2,25,23,50", "160,1,5,5", "160", "%s = const int64[4] {160, 25, 1, 1}\n%e = Reshape(%w, %s)\n%c = Conv(%x, %e, %b)\n"
+		"%g = Conv(%c, %w) {group = 160, pads = [5,4,3,4], dilations = [2,2], strides = [1,2]}\n%y = HardSwish(%g)\n"
+		"%f = org.onnxmem.cpu::PackFilter(%e)\n%p = org.onnxmem.cpu::PackDepthwise(%w)\n"
+		"%v = org.onnxmem.cpu::ExpandedDepthwiseConv(%u, %f, %p, %b) {kernel_shape = [5,5], channels = 160, pads = [5,4,3,4], dilations = [2,2], "
+		"strides = [1,2], activation = \"HardSwish\"}\n"},
+	{"1,6,31,70", "192,1,2,3", "192", "%s = const int64[4] {192, 6, 1, 1}\n%e = Reshape(%w, %s)\n%c = Conv(%x, %e, %b)\n%d = Sigmoid(%c)\n"
+		"%y = Conv(%d, %w, %b) {group = 192, pads = [1,1,0,0], strides = [7,2]}\n"
+		"%f = org.onnxmem.cpu::PackFilter(%e)\n%p = org.onnxmem.cpu::PackDepthwise(%w)\n"
+		"%v = org.onnxmem.cpu::ExpandedDepthwiseConv(%u, %f, %p, %b, %b) {kernel_shape = [2,3], channels = 192, pads = [1,1,0,0], strides = [7,2], "
+		"expansion_activation = \"Sigmoid\"}\n"},
 	{"2,24,8,9", "24,4,3,3", "24", "%c = Conv(%x, %w, %b) {group = 6, pads = [1,1,1,1]}\n%y = Relu(%c)\n"
 		"%p = org.onnxmem.cpu::PackGrouped(%w) {group = 6}\n"
 		"%v = org.onnxmem.cpu::GroupedConv(%u, %p, %b) {kernel_shape = [3,3], group = 6, channels = 24, pads = [1,1,1,1], activation = \"Relu\"}\n"},
@@ -127,6 +149,14 @@ wrong_sizes_are_refused(void)
 		{"%x: float32[1,5,5,40], %p: float32[500]", "GroupedConv(%x, %p) {kernel_shape = [3,3], group = 2, channels = 8}",
 			"expected 1 to 16"},
 		{"%x: float32[1,5,5,4], %p: float32[500]", "ConvTranspose(%x, %p) {kernel_shape = [3,3], channels = 4}", "500 elements"},
+		{"%x: float32[1,5,5,4], %e: float32[128], %p: float32[35]", "ExpandedDepthwiseConv(%x, %e, %p) {kernel_shape = [3,3], channels = 4}",
+			"the packed weights has 35 elements, expected 36"},
+		{"%x: float32[1,5,5,4], %e: float32[16], %p: float32[36]", "ExpandedDepthwiseConv(%x, %e, %p) {kernel_shape = [3,3], channels = 4}",
+			"the weights of the expansion has 16 elements"},
+		{"%x: float32[1,5,5,300], %e: float32[9600], %p: float32[36]", "ExpandedDepthwiseConv(%x, %e, %p) {kernel_shape = [3,3], channels = 4}",
+			"300 channels, expected at most 256"},
+		{"%x: float32[1,5,4], %e: float32[128], %p: float32[12]", "ExpandedDepthwiseConv(%x, %e, %p) {kernel_shape = [3], channels = 4}",
+			"rank 3, expected 4"},
 		{"%x: float32[1,2,5,4]", "MaxPool(%x) {kernel_shape = [3,3]}", "exceeds the input size"},
 	};
 

@@ -25,22 +25,39 @@ static const struct {
 	{"Elu", {OM_ACT_ELU, 1, 0}},
 };
 
+/* Attributes of an activation. */
+struct names {
+	const char *activation, *alpha, *beta;
+};
+
+static om_status
+read_activation(const om_op_context *c, const struct names *n, om_epilogue *e)
+{
+	for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
+		if (!om_attr_is(c->op, n->activation, known[k].name))
+			continue;
+		*e = known[k].e;
+		if (om_attr_has(c->op, n->alpha))
+			e->alpha = om_attr_float(c->op, n->alpha);
+		if (om_attr_has(c->op, n->beta))
+			e->beta = om_attr_float(c->op, n->beta);
+		return OM_OK;
+	}
+	const om_string name = om_attr_string(c->op, n->activation);
+	return om_op_fail(c->session, OM_INVALID, c->op, "%s is %.*s, which is unknown", n->activation, (int)(name.size < 40
+		? name.size : 40), name.data);
+}
+
 om_status
 om_epilogue_read(const om_op_context *c, om_epilogue *e)
 {
-	for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
-		if (!om_attr_is(c->op, "activation", known[k].name))
-			continue;
-		*e = known[k].e;
-		if (om_attr_has(c->op, "alpha"))
-			e->alpha = om_attr_float(c->op, "alpha");
-		if (om_attr_has(c->op, "beta"))
-			e->beta = om_attr_float(c->op, "beta");
-		return OM_OK;
-	}
-	const om_string name = om_attr_string(c->op, "activation");
-	return om_op_fail(c->session, OM_INVALID, c->op, "activation is %.*s, which is unknown", (int)(name.size < 40
-		? name.size : 40), name.data);
+	return read_activation(c, &(struct names){"activation", "alpha", "beta"}, e);
+}
+
+om_status
+om_epilogue_read_expansion(const om_op_context *c, om_epilogue *e)
+{
+	return read_activation(c, &(struct names){"expansion_activation", "expansion_alpha", "expansion_beta"}, e);
 }
 
 static double
