@@ -210,7 +210,7 @@ activate(const struct block *b, const struct rows *r, int64_t column, int64_t co
 {
 	const om_epilogue *e = &b->l->epilogue;
 
-	if (b->clamps || e->act == OM_ACT_NONE)
+	if (b->clamps || e->act == OM_ACT_NONE || e->act == OM_ACT_HARD_SWISH)
 		return;
 	for (int64_t k = 0; k < r->n; k++)
 		activate_row(b->y + (b->first + r->first + k) * b->tile.c_row + column, columns, e);
@@ -230,6 +230,7 @@ run_tile(struct block *b, const struct rows *r, int64_t column, int64_t columns)
 	b->tile.residual = !is_first ? b->tile.c : b->d->residual ? b->d->residual + (b->y - b->d->y) + at : NULL;
 	b->tile.bias = is_first ? b->bias : NULL;
 	b->tile.clamps = is_last && b->clamps;
+	b->tile.is_hard_swish = is_last && b->l->epilogue.act == OM_ACT_HARD_SWISH;
 	OM_TABLE(om_tile_run)(&b->tile, r->n, column, columns);
 	if (is_last)
 		activate(b, r, column, columns);

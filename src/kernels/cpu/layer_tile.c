@@ -43,6 +43,8 @@ finish_some(const struct om_tile *t, vec x, int64_t at, int64_t column, int64_t 
 		x += vec_load_some(t->bias + column, n);
 	if (t->residual)
 		x += vec_load_some(t->residual + at, n);
+	if (t->is_hard_swish)
+		x = vec_activate(x, OM_ACT_HARD_SWISH, 0, 0);
 	vec_store_some(t->c + at, t->clamps ? vec_clamp(x, t->low, t->high) : x, n);
 }
 
@@ -83,6 +85,15 @@ store_all(const struct om_tile *t, vec sum[][WIDEST], const int rows, const int 
 			for (int v = 0; v < vecs; v++)
 				sum[i][v] += vec_load(from + v * VL);
 		}
+	}
+	if (t->is_hard_swish) {
+		UNROLL
+		for (int i = 0; i < rows; i++, c += step) {
+			UNROLL
+			for (int v = 0; v < vecs; v++)
+				vec_store(c + v * VL, vec_activate(sum[i][v], OM_ACT_HARD_SWISH, 0, 0));
+		}
+		return;
 	}
 	UNROLL
 	for (int i = 0; i < rows; i++, c += step) {
@@ -207,7 +218,7 @@ half_tile(const struct om_tile *t, const struct place *p, const int rows)
 		vec x = vec_of_half(sum[i]) + bias;
 		if (t->residual)
 			x += vec_load_some(t->residual + at, p->n);
-		x = vec_clamp(x, low, high);
+		x = t->is_hard_swish ? vec_activate(x, OM_ACT_HARD_SWISH, 0, 0) : vec_clamp(x, low, high);
 		if (p->n == VL / 2)
 			memcpy(t->c + at, &x, sizeof(half_vec));
 		else

@@ -29,6 +29,7 @@ struct om_tile {
 	int64_t c_row;            /* floats between rows of c and of residual */
 	const float *bias;        /* from column 0 on; NULL: none */
 	const float *residual;    /* as c; NULL: none */
+	bool is_hard_swish;       /* the activation is HardSwish; no other one, no clamp */
 	bool clamps;
 	float low, high;
 };
