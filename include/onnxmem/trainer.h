@@ -28,6 +28,29 @@ typedef struct om_step {
  * allocated in `mem`. */
 OM_API om_status om_step_find(om_session *s, const om_prog *p, om_arena *mem, om_step *out);
 
+/* The shape of a schedule of the learning rate. */
+typedef enum om_rate_shape {
+	OM_RATE_CONSTANT,        /* the rate itself */
+	OM_RATE_STEP,            /* times `factor` after every `steps` steps */
+	OM_RATE_COSINE,          /* half a cosine, from the rate to `factor` of it in `steps` steps; constant after these */
+	OM_RATE_LINEAR,          /* a line, the same way */
+} om_rate_shape;
+
+/* How the learning rate changes from step to step. */
+typedef struct om_rate_schedule {
+	om_rate_shape shape;
+	uint64_t steps;
+	double factor;
+	uint64_t warmup;         /* first steps, in which the rate rises in equal parts to all of it; the shape begins after them */
+} om_rate_schedule;
+
+/* Read a schedule: "constant", "step:STEPS:FACTOR", "cosine:STEPS[:LEAST]" or "linear:STEPS[:LEAST]", where LEAST is the share of
+ * the rate that is left, 0 by default.  OM_USAGE for another text. */
+OM_API om_status om_rate_parse(om_session *s, const char *text, uint64_t warmup, om_rate_schedule *out);
+
+/* The learning rate of step `step`, from 0, if it is `rate` without a schedule. */
+OM_API double om_rate_at(const om_rate_schedule *s, double rate, uint64_t step);
+
 /* A trainer: owns the states and their names. */
 typedef struct om_trainer om_trainer;
 

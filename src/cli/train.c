@@ -41,6 +41,7 @@ struct training {
 	float rate;
 	uint64_t epochs, every;
 	double decay;
+	om_rate_schedule schedule;
 	om_progress_of at;
 	om_net net;
 	uint64_t copied;
@@ -170,7 +171,9 @@ static om_status
 read_numbers(struct training *t)
 {
 	om_cli *c = t->c;
+	const char *schedule = om_cli_option(c, "lr-schedule");
 	double rate = NAN;
+	uint64_t warmup = 0;
 
 	t->epochs = 1;
 	t->decay = 1;
@@ -180,6 +183,8 @@ read_numbers(struct training *t)
 	OM_TRY(om_cli_float(c, "lr", &rate));
 	OM_TRY(om_cli_float(c, "lr-decay", &t->decay));
 	t->rate = (float)rate;
+	OM_TRY(om_cli_number(c, "warmup", 0, UINT32_MAX, &warmup));
+	OM_TRY(om_rate_parse(c->session, schedule ? schedule : "constant", warmup, &t->schedule));
 	if (t->decay <= 0)
 		return om_fail(c->session, OM_USAGE, "option --lr-decay requires a number above 0");
 	if ((om_cli_has(c, "resume") || t->every) && !om_cli_has(c, "checkpoint"))
@@ -195,9 +200,10 @@ static om_status
 check_rate(struct training *t)
 {
 	const om_block *graph = t->c->prog->first;
+	const bool is_scheduled = om_cli_has(t->c, "lr-schedule") || om_cli_has(t->c, "warmup");
 	const uint32_t k = t->step.rate;
 
-	if (k == UINT32_MAX && !isnan(t->rate))
+	if (k == UINT32_MAX && (!isnan(t->rate) || is_scheduled))
 		return om_fail(t->c->session, OM_USAGE, "the step has no learning rate: it has no input called lr");
 	if (k == UINT32_MAX)
 		return OM_OK;
@@ -205,6 +211,8 @@ check_rate(struct training *t)
 		return om_fail(t->c->session, OM_USAGE, "the step requires a learning rate: use --lr");
 	if (isnan(t->rate) && graph->param[k]->data->data)
 		t->rate = (float)om_data_number(graph->param[k]->data, 0);
+	if (isnan(t->rate) && is_scheduled)
+		return om_fail(t->c->session, OM_USAGE, "the default of the learning rate is not known here: a schedule requires --lr");
 	return OM_OK;
 }
 
@@ -328,10 +336,10 @@ prepare(struct training *t)
 static void
 set_rate(struct training *t, const struct machine *m)
 {
-	const double rate = t->rate * pow(t->decay, (double)t->at.epoch);
+	const double rate = om_rate_at(&t->schedule, (double)t->rate, t->at.steps) * pow(t->decay, (double)t->at.epoch);
 	om_tensor *to = t->step.rate == UINT32_MAX ? NULL : &m->in[t->step.rate];
 
-	if (m->prog && to && to->data)
+	if (to && to->data)
 		om_data_put(to, 0, rate);
 }
 
@@ -359,6 +367,7 @@ run_batch(struct training *t)
 	const int64_t from = (int64_t)t->at.batch * t->at.size;
 	struct machine *m = from + t->at.size > t->at.samples ? &t->rest : &t->full;
 
+	set_rate(t, m);
 	for (uint32_t k = 0; k < m->prog->first->nparam; k++)
 		if (t->all[k]) {
 			om_samples_take(t->all[k], t->order + from, m->size, m->in[k].data);
@@ -408,8 +417,6 @@ run_epoch(struct training *t)
 	om_samples_order(t->at.seed, t->at.epoch, t->at.samples, t->order);
 	for (int64_t k = 0; k < t->at.samples && !shuffled; k++)
 		t->order[k] = k;
-	set_rate(t, &t->full);
-	set_rate(t, &t->rest);
 	while (t->at.batch < t->batches) {
 		OM_TRY(run_batch(t));
 		seen = (double)t->at.batch * (double)t->at.size;
@@ -488,6 +495,9 @@ static const om_opt opts[] = {
 	{"batch", "N", "samples per step, if the model does not fix their number [32]"},
 	{"lr", "X", "learning rate: the input lr of the step"},
 	{"lr-decay", "X", "factor applied to the learning rate after each epoch [1]"},
+	{"lr-schedule", "SCHEDULE", "how it changes with the steps: `constant`, `step:STEPS:FACTOR`, `cosine:STEPS[:LEAST]`,\n"
+		"                            `linear:STEPS[:LEAST]`; LEAST is the share that is left [constant]"},
+	{"warmup", "N", "first steps, in which it rises to all of it, before the schedule [0]"},
 	{"seed", "N", "seed for shuffling the samples in each epoch [0]"},
 	{"no-shuffle", NULL, "do not shuffle the samples"},
 	{"drop-last", NULL, "drop the samples that do not fill a batch"},

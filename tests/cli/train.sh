@@ -58,6 +58,21 @@ om train step.ir --data data.npz --lr 0.3 --epochs 4 --batch 4 --checkpoint part
 om train step.ir --data data.npz --lr 0.3 --epochs 4 --batch 4 --seed 1 --checkpoint other.npz
 cmp -s whole.npz other.npz || echo other
 
+# Schedules: constant is none, a training that is resumed has the same rates, and other rates give other weights.
+with="step.ir --data data.npz --lr 0.3 --batch 4"
+om train $with --epochs 4 --checkpoint constant.npz --lr-schedule constant -q
+cmp whole.npz constant.npz && echo same
+om train $with --epochs 4 --checkpoint cosine.npz --lr-schedule cosine:12:0.1 --warmup 3
+om train $with --epochs 2 --checkpoint cosine2.npz --lr-schedule cosine:12:0.1 --warmup 3 -q
+om train $with --epochs 4 --checkpoint cosine2.npz --lr-schedule cosine:12:0.1 --warmup 3 --resume -q
+cmp cosine.npz cosine2.npz && echo same
+cmp -s whole.npz cosine.npz || echo other
+# A rate of nothing after 3 steps, which is an epoch: the second and the third one have the same loss.
+om train $with --epochs 3 --lr-schedule step:3:0 -q --no-shuffle
+om train $with --lr-schedule sine:3
+sed 's/, %lr: float32\[\]//; s/%one = const/%lr = const float32[] {0.1}\n\t&/' step.ir >without.ir
+om train without.ir --data data.npz --warmup 2
+
 # Killed at any time it goes on as if nothing had been.
 long="step.ir --data data.npz --lr 0.1 --epochs 40 --batch 4 -q"
 "$ONNXMEM" train $long --checkpoint long.npz >/dev/null
