@@ -103,6 +103,8 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     # autodiff.h, trainer.h
     "om_prog_add_training_step": (_status, (c_void_p, _prog, POINTER(s.TrainOptions))),
     "om_verify": (_status, (c_void_p, _prog)),
+    "om_rate_parse": (_status, (c_void_p, c_char_p, c_uint64, POINTER(s.RateSchedule))),
+    "om_rate_at": (c_double, (POINTER(s.RateSchedule), c_double, c_uint64)),
     "om_step_find": (_status, (c_void_p, _prog, c_void_p, POINTER(s.Step))),
     "om_trainer_new": (_status, (c_void_p, _prog, POINTER(c_void_p))),
     "om_trainer_free": (None, (c_void_p,)),

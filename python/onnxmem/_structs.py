@@ -290,6 +290,10 @@ class Step(c.Structure):
     _fields_ = [("loss", c.c_uint32), ("rate", c.c_uint32), ("sample", c.POINTER(c.c_uint32)), ("nsample", c.c_uint32)]
 
 
+class RateSchedule(c.Structure):
+    _fields_ = [("shape", c.c_int), ("steps", c.c_uint64), ("factor", c.c_double), ("warmup", c.c_uint64)]
+
+
 # Structs that have more fields in C, after those that are declared here.
 PREFIXES = (Op, Value, Block, Prog, Pass, Run)
 
@@ -304,5 +308,5 @@ STRUCTS: dict[str, type[c.Structure]] = {
     "om_pass_counter": PassCounter, "om_pass": Pass, "om_run": Run, "om_flag_set": FlagSet, "om_exec_options": ExecOptions,
     "om_exec_op": ExecOp, "om_exec_stats": ExecStats, "om_interval": Interval, "om_buffer": Buffer,
     "om_pack_result": PackResult, "om_pool": Pool, "om_pack_group": PackGroup, "om_problem": Problem,
-    "om_train_options": TrainOptions, "om_fetch_options": FetchOptions, "om_fetch_transfer": FetchTransfer, "om_step": Step,
+    "om_train_options": TrainOptions, "om_fetch_options": FetchOptions, "om_fetch_transfer": FetchTransfer, "om_step": Step, "om_rate_schedule": RateSchedule,
 }

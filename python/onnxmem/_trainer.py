@@ -29,11 +29,13 @@ class Trainer:
     A plan in the model is used, as by :class:`Session`; otherwise the step is planned for the executor, again for each size of a
     batch.  All sizes share the states, which a step overwrites where they are, if its plan allows it.
 
-    ``rate`` is the learning rate, if the step has an input for it (``lr``); by default it is that of the step.  The other options are
-    those of :class:`PlanOptions`.  A trainer may be used by several threads; its steps follow each other.
+    ``rate`` is the learning rate, if the step has an input for it (``lr``); by default it is that of the step.
+    ``schedule`` changes it with the number of steps: ``step:STEPS:FACTOR``, ``cosine:STEPS[:LEAST]`` or ``linear:STEPS[:LEAST]``, where LEAST
+    is the share of it that is left; ``warmup`` steps before that raise it to all of it.  The other options are those of :class:`PlanOptions`.  A trainer may be used by several threads; its steps follow each other.
     """
 
-    def __init__(self, model: Model, *, rate: float | None = None, poison: bool = False, **options: Unpack[PlanOptions]) -> None:
+    def __init__(self, model: Model, *, rate: float | None = None, schedule: str = "constant", warmup: int = 0,
+                 poison: bool = False, **options: Unpack[PlanOptions]) -> None:
         check_options(options, ALL_OPTIONS, "Trainer")
         self._program = Program(model, options)
         self._exec_options = s.ExecOptions(size=ctypes.sizeof(s.ExecOptions), poison=poison, threads=self._program.threads(),
@@ -47,6 +49,12 @@ class Trainer:
         self._handle = ctypes.c_void_p()
         self._lock = threading.Lock()
         self._set_rate(rate)
+        self._schedule = s.RateSchedule()
+        if not 0 <= warmup < 2**32:
+            raise UsageError(f"warmup is a number of steps, not {warmup}")
+        if self._rate_input == NO_INPUT and (schedule != "constant" or warmup):
+            raise UsageError("the step has no learning rate: it has no input called lr")
+        self._program.context.check(lib.om_rate_parse(self._program.context.handle, raw(schedule), warmup, byref(self._schedule)))
         #: Steps that were run.
         self.steps = 0
         #: Bytes of states that were copied, because the plan does not have them in one place.
@@ -99,7 +107,7 @@ class Trainer:
 
     @property
     def rate(self) -> float | None:
-        """The learning rate of the steps that follow; None for a step without one."""
+        """The learning rate of the steps that follow, before the schedule; None for a step without one."""
         return self._rate
 
     @rate.setter
@@ -124,7 +132,8 @@ class Trainer:
 
         from ._tensors import bound, dtype_of
         value = executor.inputs[self._rate_input]
-        array = np.full([max(one, 1) for one in value.shape.dim[: max(value.shape.rank, 0)]], self._rate, dtype_of(s.DTYPES[value.type.elem]))
+        rate = lib.om_rate_at(byref(self._schedule), float(np.float32(self._rate or 0)), self.steps)   # as the command rounds it
+        array = np.full([max(one, 1) for one in value.shape.dim[: max(value.shape.rank, 0)]], rate, dtype_of(s.DTYPES[value.type.elem]))
         executor.bind_input(self._rate_input, bound(text(value.name), array, value.type))
 
     # ---- States. ----

@@ -52,6 +52,34 @@ def test_states_are_those_of_the_command(batch: int, how: str, models: pathlib.P
     assert sum(losses[-3:]) < sum(losses[:3])
 
 
+@pytest.mark.parametrize("schedule", ["cosine:6:0.1", "linear:5", "step:2:0.5"])
+def test_rates_are_those_of_the_command(schedule: str, command: Any, tmp_path: pathlib.Path) -> None:
+    onnx.save(onnxmem.grad(perceptron(), loss_fn="cross-entropy", optimizer="sgd"), tmp_path / "step.onnx")
+    trainer = onnxmem.Trainer(tmp_path / "step.onnx", threads=1, rate=0.3, schedule=schedule, warmup=3)
+    constant = onnxmem.Trainer(tmp_path / "step.onnx", threads=1, rate=0.3)
+    data = samples_of(trainer, SAMPLES)
+    np.savez(tmp_path / "data.npz", **data)
+    command("train", tmp_path / "step.onnx", "--data", tmp_path / "data.npz", "--epochs", EPOCHS, "--no-shuffle", "--batch", BATCH, "--lr", 0.3,
+            "--lr-schedule", schedule, "--warmup", 3, "--checkpoint", tmp_path / "end.npz", "--threads", 1)
+    for _ in range(EPOCHS):
+        for k in range(0, SAMPLES, BATCH):
+            batch = {name: every[k:k + BATCH] for name, every in data.items()}
+            trainer.step(batch)
+            constant.step(batch)
+    expected, found, other = np.load(tmp_path / "end.npz"), trainer.state(), constant.state()
+    for name, state in found.items():
+        assert (expected[name] == state).all(), name
+        assert (other[name] != state).any(), name
+
+
+def test_wrong_schedules_are_refused(models: pathlib.Path) -> None:
+    step = onnxmem.grad(models / "digits.onnx", loss_fn="cross-entropy", optimizer="sgd")
+    with pytest.raises(onnxmem.UsageError, match="a schedule is constant, step:STEPS:FACTOR"):
+        onnxmem.Trainer(step, schedule="sine:3")
+    with pytest.raises(onnxmem.UsageError, match="warmup is a number of steps, not -1"):
+        onnxmem.Trainer(step, warmup=-1)
+
+
 def test_states_are_loaded(models: pathlib.Path) -> None:
     step = onnxmem.grad(models / "digits.onnx", loss_fn="cross-entropy", optimizer="momentum", rate=0.05)
     one, other = onnxmem.Trainer(step), onnxmem.Trainer(step, rate=0.5)
