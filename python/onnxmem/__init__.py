@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ._plan import Verified as Verified, plan as plan, strip as strip, verify as verify
     from ._tile import TiledPeak as TiledPeak, TiledRegion as TiledRegion, TiledStep as TiledStep, Tiling as Tiling, tile as tile
     from ._train import grad as grad
+    from ._tune import TuneChoice as TuneChoice, Tuned as Tuned, TunedLayer as TunedLayer, TunedPlan as TunedPlan, tune as tune
     from ._trainer import Trainer as Trainer
     from ._why import Diff as Diff, SizeChange as SizeChange, Why as Why, diff as diff, why as why
     from ._run import OpTime as OpTime, Session as Session, Stats as Stats, TensorInfo as TensorInfo
@@ -46,6 +47,7 @@ _MODULES = {
     "_plan": "Verified plan strip verify",
     "_tile": "TiledPeak TiledRegion TiledStep Tiling tile",
     "_train": "grad",
+    "_tune": "TuneChoice Tuned TunedLayer TunedPlan tune",
     "_trainer": "Trainer",
     "_why": "Diff SizeChange Why diff why",
     "_run": "OpTime Session Stats TensorInfo",

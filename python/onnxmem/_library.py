@@ -75,6 +75,8 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "om_host_pipeline": (_status, (c_void_p, _prog, _prog, POINTER(s.DimRange), c_uint32, POINTER(c_char_p))),
     "om_host_check_sizes": (_status, (c_void_p, c_void_p, c_char_p, POINTER(s.Plan))),
     "om_host_tile": (_status, (c_void_p, _prog, POINTER(s.TileOptions), c_void_p, POINTER(POINTER(s.Tiling)))),
+    # tune.h
+    "om_host_tune": (_status, (c_void_p, _prog, POINTER(s.TuneOptions), c_void_p, POINTER(_prog), POINTER(POINTER(s.Tuned)))),
     # fetch.h
     "om_fetch": (_status, (c_void_p, c_char_p, POINTER(s.FetchOptions), POINTER(c_void_p))),
     # opdef.h

@@ -290,6 +290,32 @@ class Step(c.Structure):
     _fields_ = [("loss", c.c_uint32), ("rate", c.c_uint32), ("sample", c.POINTER(c.c_uint32)), ("nsample", c.c_uint32)]
 
 
+class PlanMemory(c.Structure):
+    _fields_ = [("arenas", c.c_uint64), ("io", c.c_uint64), ("weights", c.c_uint64), ("total", c.c_uint64)]
+
+
+class TuneOptions(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("seconds", c.c_double), ("total", c.c_uint64), ("arena", c.c_uint64), ("has_slowdown", c.c_bool),
+                ("slowdown", c.c_double), ("cache", c.c_char_p), ("measure", c.c_void_p), ("now", c.c_void_p), ("arg", c.c_void_p)]
+
+
+class TuneChoice(c.Structure):
+    _fields_ = [("name", c.c_char_p), ("ms", c.c_double), ("weights", c.c_uint64), ("scratch", c.c_uint64), ("was_known", c.c_bool)]
+
+
+class TunedLayer(c.Structure):
+    _fields_ = [("key", c.c_char_p), ("ops", c.c_uint32), ("choice", c.POINTER(TuneChoice)), ("nchoice", c.c_uint32), ("chosen", c.c_uint32)]
+
+
+class TunedPlan(c.Structure):
+    _fields_ = [("ms", c.c_double), ("memory", PlanMemory)]
+
+
+class Tuned(c.Structure):
+    _fields_ = [("isa", c.c_char_p), ("threads", c.c_uint32), ("layer", c.POINTER(TunedLayer)), ("n", c.c_uint32), ("usual", TunedPlan),
+                ("chosen", TunedPlan), ("is_kept", c.c_bool), ("unmeasured", c.c_uint32), ("choices", c.c_char_p)]
+
+
 class RateSchedule(c.Structure):
     _fields_ = [("shape", c.c_int), ("steps", c.c_uint64), ("factor", c.c_double), ("warmup", c.c_uint64)]
 
@@ -308,5 +334,6 @@ STRUCTS: dict[str, type[c.Structure]] = {
     "om_pass_counter": PassCounter, "om_pass": Pass, "om_run": Run, "om_flag_set": FlagSet, "om_exec_options": ExecOptions,
     "om_exec_op": ExecOp, "om_exec_stats": ExecStats, "om_interval": Interval, "om_buffer": Buffer,
     "om_pack_result": PackResult, "om_pool": Pool, "om_pack_group": PackGroup, "om_problem": Problem,
-    "om_train_options": TrainOptions, "om_fetch_options": FetchOptions, "om_fetch_transfer": FetchTransfer, "om_step": Step, "om_rate_schedule": RateSchedule,
+    "om_train_options": TrainOptions, "om_fetch_options": FetchOptions, "om_fetch_transfer": FetchTransfer, "om_step": Step, "om_rate_schedule": RateSchedule, "om_tune_options": TuneOptions, "om_tune_choice": TuneChoice,
+    "om_tuned_layer": TunedLayer, "om_tuned_plan": TunedPlan, "om_tuned": Tuned, "om_plan_memory": PlanMemory,
 }
