@@ -38,9 +38,9 @@ typedef enum om_rate_shape {
 
 /* How the learning rate changes from step to step. */
 typedef struct om_rate_schedule {
-	om_rate_shape shape;
-	uint64_t steps;
-	double factor;
+	om_rate_shape shape;     /* after the warm-up */
+	uint64_t steps;          /* of this shape */
+	double factor;           /* of this shape, from 0 to 1 */
 	uint64_t warmup;         /* first steps, in which the rate rises in equal parts to all of it; the shape begins after them */
 } om_rate_schedule;
 
