@@ -24,6 +24,7 @@ if TYPE_CHECKING:
                           report as report)
     from ._dlpack import DLPackArray as DLPackArray
     from ._fetch import fetch as fetch
+    from ._generate import Generation as Generation, GenerationStats as GenerationStats, generate as generate
     from ._library import version as version
     from ._pack import Packing as Packing, Pool as Pool, PoolResult as PoolResult, pack as pack
     from ._plan import Verified as Verified, plan as plan, strip as strip, verify as verify
@@ -42,6 +43,7 @@ _MODULES = {
     "_report": "ArenaReport Live Peak Report Tensor report",
     "_dlpack": "DLPackArray",
     "_fetch": "fetch",
+    "_generate": "Generation GenerationStats generate",
     "_library": "version",
     "_pack": "Packing Pool PoolResult pack",
     "_plan": "Verified plan strip verify",

@@ -367,28 +367,33 @@ class Program:
     def _dim_ranges(self) -> Any:
         return array_of(s.DimRange, ((raw(symbol), low, high) for symbol, low, high in self._ranges))
 
-    def _usual_pipeline(self, program: Any) -> bytes:
+    def usual_pipeline(self, program: Any, flags: Any = None) -> bytes:
+        """The pipeline that plans a program as the host requests it, with flags of passes."""
         out = ctypes.c_char_p()
-        self.context.check(self.context.call(lib.om_host_pipeline, self.host, self.loaded, program, self._dim_ranges(), len(self._ranges),
-                                             byref(out)))
+        self.context.check(self.context.call(lib.om_host_pipeline_with, self.host, self.loaded, program, self._dim_ranges(), len(self._ranges),
+                                             flags, len(flags) if flags is not None else 0, byref(out)))
         assert out.value is not None
         return out.value
 
     def _pipeline(self, program: Any) -> bytes:
-        named = self.options.get("passes")
-        pipeline = raw(named) if named is not None else self._usual_pipeline(program)
+        named, given = self.options.get("passes"), self._given_flags()
+        if named is None:
+            return self.usual_pipeline(program, given)
+        out = ctypes.c_char_p(raw(named))
+        if given is not None:
+            self.context.check(lib.om_host_flags(self.host, given, len(given), byref(out)))
+        assert out.value is not None
+        return out.value
+
+    def _given_flags(self) -> Any:
         values = self._flag_values()
         if not values:
-            return pipeline
+            return None
         flags = [(one, flag, values[text(flag.contents.name)]) for one, flag in self._flags() if text(flag.contents.name) in values]
         unknown = set(values) - {text(flag.contents.name) for _, flag, _ in flags}
         if unknown:
             raise UsageError(f"no pass has the option {sorted(unknown)[0]}")
-        given = array_of(s.FlagSet, ((one, flag, _flag_text(flag.contents, value)) for one, flag, value in flags))
-        out = ctypes.c_char_p(pipeline)
-        self.context.check(lib.om_host_flags(self.host, given, len(flags), byref(out)))
-        assert out.value is not None
-        return out.value
+        return array_of(s.FlagSet, ((one, flag, _flag_text(flag.contents, value)) for one, flag, value in flags))
 
     def _flags(self) -> Iterator[tuple[Any, Any]]:
         passes, k = lib.om_host_passes(self.host, False), 0

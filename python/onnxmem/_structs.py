@@ -128,6 +128,11 @@ class Plan(c.Structure):
                 ("nrange", c.c_uint32), ("pin", c.POINTER(Pin)), ("npin", c.c_uint32)]
 
 
+class IoAlias(c.Structure):
+    _fields_ = [("result", c.c_uint32), ("param", c.c_uint32), ("axis", c.c_int), ("rows_before", c.c_int64), ("rows_after", c.c_int64),
+                ("symbol", c.c_char_p)]
+
+
 class Prog(c.Structure):
     _fields_ = [("mem", c.c_void_p), ("name", c.c_char_p), ("first", c.POINTER(Block)), ("last", c.POINTER(Block)),
                 ("values", c.POINTER(c.POINTER(Value))), ("nvalue", c.c_uint32), ("nblock", c.c_uint32), ("nop", c.c_uint32),

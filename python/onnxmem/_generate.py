@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Generates tokens with a decoder, whose caches are buffers with spare rows."""
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import sys
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TextIO
+
+import numpy as np
+
+from . import _structs as s
+from ._context import byref, dims_of, text
+from ._errors import Error, UsageError
+from ._library import lib
+from ._program import Model, Program, inputs_of, number_of, outputs_of
+from ._run import Executor, prepared
+from ._tensors import bound, dtype_of, taken
+
+if TYPE_CHECKING:
+    Array = np.ndarray[Any, Any]
+
+TOKENS, POSITIONS, MASK = "input_ids", "position_ids", "attention_mask"
+
+
+@dataclass(frozen=True)
+class GenerationStats:
+    """Memory and speed of a generation so far."""
+
+    prompt_tokens: int          #: Given.
+    tokens: int                 #: Generated.
+    first_seconds: float        #: Until the first token, planning included.
+    tokens_per_second: float    #: After the first token; 0 before the second.
+    arena_bytes: int            #: The largest arena of a step.
+    cache_bytes: int            #: Inputs that are states, with their spare rows.
+    weight_bytes: int           #: Constants in the layout of kernels, of a step.
+    copied_bytes: int           #: States that were copied between steps, because they are not in one place.
+    plans: int                  #: Plans that were made; one serves all steps, if it holds for their sizes.
+
+    def __str__(self) -> str:
+        return (f"{self.tokens} tokens, the first after {self.first_seconds:.2f} s, then {self.tokens_per_second:.1f} tokens/s; "
+                f"arena {self.arena_bytes} bytes, caches {self.cache_bytes} bytes, weights {self.weight_bytes} bytes")
+
+
+class _Decoder:
+    """A decoder with its states: a step takes tokens, and gives the logits after the last one."""
+
+    def __init__(self, model: Model, rows: int, dims: Mapping[str, int], cache: str | None, options: dict[str, Any]) -> None:
+        self._base = {**options, "flags": {**options.get("flags", {}), "capacity": rows}}
+        self.program = Program(model, self._base)
+        self._dims = dims
+        self._cache = os.fsencode(cache) if cache is not None else None
+        inputs = inputs_of(self.program.loaded)
+        self._given = {text(one.name): one for one in inputs if not one.is_overridable}
+        if TOKENS not in self._given:
+            raise UsageError(f"a decoder has an input {TOKENS}; the inputs of the model are {', '.join(self._given)}")
+        names = [text(one.name) for one in outputs_of(self.program.loaded)]
+        self._logits = names.index("logits") if "logits" in names else 0
+        self._state: dict[str, Array] = {}
+        self._serves_all = False
+        self.past = self.arena_bytes = self.weight_bytes = self.copied_bytes = self.plans = 0
+
+    @property
+    def cache_bytes(self) -> int:
+        """Of all states."""
+        return sum(one.nbytes for one in self._state.values())
+
+    # ---- Shapes. ----
+
+    def _size(self, name: str, axis: int, dim: int | str | None, past: int) -> int:
+        if isinstance(dim, int):
+            return dim
+        if dim in self._dims:
+            return self._dims[str(dim)]
+        return 1 if axis == 0 or str(dim).startswith("batch") else past
+
+    def _shape(self, name: str, past: int, new: int) -> tuple[int, ...]:
+        if name in (TOKENS, POSITIONS, MASK):
+            return (1, past + new if name == MASK else new)
+        dims = dims_of(self._given[name].shape)
+        if dims is None:
+            raise UsageError(f"input {name} has no known rank")
+        return tuple(self._size(name, axis, dim, past) for axis, dim in enumerate(dims))
+
+    def _shapes(self, past: int, new: int) -> dict[str, tuple[int, ...]]:
+        return {name: self._shape(name, past, new) for name in self._given}
+
+    # ---- Plans. ----
+
+    def _growing(self, last: int) -> dict[str, tuple[int, int]]:
+        """Symbols of dims that are larger in each step, up to a step with `last` tokens before it: their ranges."""
+        found: dict[str, tuple[int, int]] = {}
+        now, end = self._shapes(self.past, 1), self._shapes(last, 1)
+        for name, value in self._given.items():
+            for dim, low, high in zip(dims_of(value.shape) or (), now[name], end[name]):
+                if isinstance(dim, str) and low < high:
+                    found.setdefault(dim, (low, high))
+        return found
+
+    def plan_steps(self, last: int) -> None:
+        """Plan the step with `last` tokens before it, so that the plan serves all steps up to it; it is written into the model.
+
+        Without such a plan, each step is planned.
+        """
+        ranges = self._growing(last)
+        if not ranges:
+            return
+        program = self.program
+        try:
+            pipeline = text(program.usual_pipeline(program.copy()))
+            program.options = {**self._base, "passes": pipeline, "ranges": ranges}
+            planned = program.copy()
+            program.bind(planned, self._shapes(last, 1))
+            program.plan(planned, "cpu")
+            self.plans += 1
+            program.context.check(lib.om_model_annotate(program.context.handle, program.handle, planned, s.ANNOTATE_MODEL))
+            self._serves_all = True
+        except Error:
+            self._serves_all = False
+        finally:
+            program.options = self._base
+
+    def _planned(self, shapes: dict[str, tuple[int, ...]]) -> Any:
+        if self._serves_all:
+            try:
+                planned = prepared(self.program, shapes, True)
+                self.program.verify(planned)
+                return planned
+            except Error:
+                self._serves_all = False
+        self.plans += 1
+        return prepared(self.program, shapes, False)
+
+    # ---- Steps. ----
+
+    def _value(self, name: str, executor: Executor, k: int, tokens: Sequence[int]) -> Array:
+        end = self.past + len(tokens)
+        if name == TOKENS:
+            value = np.array([tokens])
+        elif name == POSITIONS:
+            value = np.arange(self.past, end)[None]
+        elif name == MASK:
+            value = np.ones((1, end))
+        else:
+            return self._state_of(name, executor.inputs[k])
+        return value.astype(dtype_of(s.DTYPES[executor.inputs[k].type.elem]))
+
+    def _state_of(self, name: str, value: s.Value) -> Array:
+        """The state of an input; zeros at first."""
+        dims = tuple(int(dim) for dim in dims_of(value.shape) or () if isinstance(dim, int))
+        if name not in self._state or self._state[name].shape != dims:
+            if self.past:
+                raise UsageError(f"input {name} is no state that an output replaces: give it, or a model without it")
+            self._state[name] = np.zeros(dims, dtype_of(s.DTYPES[value.type.elem]))
+        return self._state[name]
+
+    def _keep(self, executor: Executor) -> None:
+        """States that are not in the memory of their inputs are copied."""
+        aliases = ctypes.cast(executor.planned.contents.io_alias, ctypes.POINTER(s.IoAlias))
+        replaced = set()
+        for k in range(executor.planned.contents.nio_alias):
+            name = text(executor.inputs[aliases[k].param].name)
+            replaced.add(name)
+            result = executor.result(aliases[k].result)
+            if name in self._state and result.data != self._state[name].ctypes.data:
+                value = taken(result, executor.outputs[aliases[k].result].type)
+                if value.size == 0 and self._state[name].size:
+                    continue    # such as that of cross attention after the first step: the input stays
+                self._state[name] = value
+                self.copied_bytes += value.nbytes
+        for name in set(self._state) - replaced:
+            raise UsageError(f"input {name} is no state that an output replaces")
+
+    def step(self, tokens: Sequence[int]) -> Array:
+        """Run, and return the logits after the last token."""
+        executor = Executor(self.program.context, self._planned(self._shapes(self.past, len(tokens))),
+                            s.ExecOptions(size=ctypes.sizeof(s.ExecOptions), threads=self.program.threads(),
+                                          precise=bool(self._base.get("precise")), cache=self._cache))
+        for k, value in enumerate(executor.inputs):
+            name = text(value.name)
+            if name in self._given:
+                executor.bind_input(k, bound(name, self._value(name, executor, k, tokens), value.type))
+        self.program.context.check(executor.run())
+        self._keep(executor)
+        self.past += len(tokens)
+        stats = lib.om_exec_get_stats(executor.handle).contents
+        self.arena_bytes = max(self.arena_bytes, stats.arena_bytes)
+        self.weight_bytes = max(self.weight_bytes, stats.weight_bytes)
+        logits = taken(executor.result(self._logits), executor.outputs[self._logits].type)
+        return np.asarray(logits.reshape(-1, logits.shape[-1])[-1], np.float64)
+
+
+class Generation:
+    """Tokens as they come: iterate over it, or :meth:`show` them.
+
+    The items are tokens or, with a tokenizer, pieces of text.
+    """
+
+    def __init__(self, decoder: _Decoder, prompt: list[int], max_tokens: int, temperature: float, top_k: int, seed: int,
+                 stop: Collection[int], tokenizer: Any) -> None:
+        self._decoder, self._prompt, self._most, self._stop, self._tokenizer = decoder, prompt, max_tokens, frozenset(stop), tokenizer
+        self._temperature, self._top_k, self._random = temperature, top_k, np.random.default_rng(seed)
+        #: Generated so far, without a token that ended it.
+        self.tokens: list[int] = []
+        self._shown = ""
+        self._start = self._first = self._last = math.nan
+        self._is_over = False
+
+    def __iter__(self) -> Generation:
+        return self
+
+    def __next__(self) -> int | str:
+        if self._is_over or len(self.tokens) >= self._most:
+            raise StopIteration
+        if math.isnan(self._start):
+            self._start = time.perf_counter()
+        token = self._choose(self._decoder.step([self.tokens[-1]] if self.tokens else self._prompt))
+        self._last = time.perf_counter()
+        if token in self._stop:
+            self._is_over = True
+            raise StopIteration
+        self.tokens.append(token)
+        if len(self.tokens) == 1:
+            self._first = self._last
+            if self._most > 1:
+                self._decoder.plan_steps(len(self._prompt) + self._most - 2)
+        return token if self._tokenizer is None else self._piece()
+
+    def _piece(self) -> str:
+        """What the last token adds to the text; a character of several tokens comes with the last of them."""
+        whole: str = self._tokenizer.decode(self.tokens)
+        if whole.endswith("\ufffd") and len(self.tokens) < self._most:
+            return ""
+        piece = whole[len(self._shown):] if whole.startswith(self._shown) else whole
+        self._shown = whole
+        return piece
+
+    def _choose(self, logits: Array) -> int:
+        if self._temperature <= 0:
+            return int(logits.argmax())
+        if 0 < self._top_k < logits.size:
+            logits = np.where(logits < np.partition(logits, -self._top_k)[-self._top_k], -np.inf, logits)
+        weights = np.exp((logits - logits.max()) / self._temperature)
+        return int(self._random.choice(logits.size, p=weights / weights.sum()))
+
+    @property
+    def text(self) -> str:
+        """The text so far; requires a tokenizer."""
+        if self._tokenizer is None:
+            raise UsageError("there is no text without a tokenizer")
+        decoded: str = self._tokenizer.decode(self.tokens)
+        return decoded
+
+    @property
+    def stats(self) -> GenerationStats:
+        """Memory and speed so far."""
+        d, n, since = self._decoder, len(self.tokens), self._last - self._first
+        return GenerationStats(len(self._prompt), n, self._first - self._start if n else 0.0, (n - 1) / since if n > 1 and since > 0 else 0.0,
+                               d.arena_bytes, d.cache_bytes, d.weight_bytes, d.copied_bytes, d.plans)
+
+    def show(self, file: TextIO | None = None, stats: TextIO | None = None) -> list[int]:
+        """Write what comes to `file`, standard output by default, then a line about memory and speed to `stats`, standard error by default.
+
+        Ctrl-C ends it early.  Returns the tokens.
+        """
+        out, to = file or sys.stdout, stats or sys.stderr
+        try:
+            for k, piece in enumerate(self):
+                out.write(piece if isinstance(piece, str) else f"{' ' if k else ''}{piece}")
+                out.flush()
+        except KeyboardInterrupt:
+            self._is_over = True
+        out.write("\n")
+        to.write(f"{self.stats}\n")
+        return self.tokens
+
+
+def _tokenizer_of(tokenizer: Any) -> Any:
+    """A tokenizer; one of a file is of the package tokenizers."""
+    if tokenizer is None or not isinstance(tokenizer, (str, os.PathLike)):
+        return tokenizer
+    try:
+        import tokenizers  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    except ImportError:
+        raise UsageError(f"{os.fspath(tokenizer)} requires the package tokenizers") from None
+    return tokenizers.Tokenizer.from_file(os.fspath(tokenizer))
+
+
+def _prompt_of(prompt: str | Sequence[int], tokenizer: Any) -> list[int]:
+    if isinstance(prompt, str):
+        if tokenizer is None:
+            raise UsageError("a prompt that is a text requires a tokenizer")
+        found = tokenizer.encode(prompt)
+        tokens = [int(token) for token in getattr(found, "ids", found)]
+    else:
+        tokens = [number_of("a token", token) for token in prompt]
+    if not tokens:
+        raise UsageError("the prompt has no tokens")
+    return tokens
+
+
+def generate(model: Model, prompt: str | Sequence[int], *, max_tokens: int = 64, capacity: int | None = None, temperature: float = 0.0,
+             top_k: int = 0, seed: int = 0, stop: Collection[int] = (), tokenizer: Any = None, dims: Mapping[str, int] | None = None,
+             cache: str | None = None, **options: Any) -> Generation:
+    """Generate tokens with a decoder that takes and returns its caches, as exporters of language models write it.
+
+    The model has the inputs ``input_ids`` and maybe ``attention_mask`` and ``position_ids``, and caches whose names exporters give, or that it
+    declares to be states; the other open dims are in ``dims``.  Caches are buffers with room for ``capacity`` rows, by default as many as there are tokens; a step writes its
+    rows there.  Two plans are made, for the prompt and for all steps.
+
+    Without a ``temperature`` the likeliest token is taken; with one, tokens are drawn by ``seed``, of the ``top_k`` likeliest ones if that is above 0.
+    A token of ``stop`` ends it.  ``tokenizer`` is the path of a ``tokenizer.json``, which requires the package tokenizers, or an object
+    with ``encode`` and ``decode``: then the prompt may be a text, and the items are pieces of text.  ``cache`` is a folder for weights as kernels read them, which the
+    steps then share.  Other options are those of :class:`PlanOptions`.
+
+    >>> onnxmem.generate("decoder.onnx", [3, 1, 4], max_tokens=24).show()         # doctest: +SKIP
+    """
+    found = _tokenizer_of(tokenizer)
+    tokens = _prompt_of(prompt, found)
+    most = number_of("max_tokens", max_tokens)
+    rows = number_of("capacity", capacity if capacity is not None else len(tokens) + most, 1, 2**31 - 1)
+    decoder = _Decoder(model, rows, dict(dims or {}), cache, options)
+    return Generation(decoder, tokens, most, float(temperature), number_of("top_k", top_k), number_of("seed", seed), stop, found)
