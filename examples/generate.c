@@ -157,11 +157,11 @@ plan_steps(struct generator *g)
 	const int64_t past = g->past, ntoken = g->ntoken;
 	om_prog *largest = NULL;
 
-	if (n == 0)
+	if (steps <= 0)
 		return;
 	g->past += steps;
 	g->ntoken += steps;
-	om_status st = plan(g, true, &largest);
+	om_status st = plan(g, n > 0, &largest);
 	g->past = past;
 	g->ntoken = ntoken;
 	if (st == OM_OK) {

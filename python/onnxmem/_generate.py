@@ -104,12 +104,9 @@ class _Decoder:
     def plan_steps(self, last: int) -> None:
         """Plan the step with `last` tokens before it, so that the plan serves all steps up to it; it is written into the model.
 
-        Without such a plan, each step is planned.
+        Without such a plan, each step is planned.  A model whose states have one size has no range.
         """
-        ranges = self._growing(last)
-        if not ranges:
-            return
-        program = self.program
+        ranges, program = self._growing(last), self.program
         try:
             pipeline = text(program.usual_pipeline(program.copy()))
             program.options = {**self._base, "passes": pipeline, "ranges": ranges}

@@ -125,3 +125,29 @@ def test_ranges_with_spare_rows(models: pathlib.Path, tmp_path: pathlib.Path) ->
     assert onnxmem.verify(str(planned)).arenas[0].bytes == largest.arena_bytes
     with pytest.raises(onnxmem.Error, match="more than the capacity of 23"):
         onnxmem.plan(path, planned, target="cpu", ranges=ranges, dims={"batch_size": 1}, flags={"capacity": 23})
+
+
+def test_states_of_one_size(tmp_path: pathlib.Path) -> None:
+    """A recurrent model: nothing grows, and one plan is for all steps."""
+    onnx = pytest.importorskip("onnx")
+    helper, types = onnx.helper, onnx.TensorProto
+    weights = {"words": np.eye(8, 4, dtype=np.float32), "back": (np.arange(32, dtype=np.float32).reshape(4, 8) * 5 % 7)}
+    nodes = [helper.make_node("Gather", ["words", "input_ids"], ["x"]), helper.make_node("ReduceSum", ["x", "axis"], ["s"], keepdims=0),
+             helper.make_node("Add", ["past_h", "s"], ["present_h"]), helper.make_node("MatMul", ["present_h", "back"], ["flat"]),
+             helper.make_node("Unsqueeze", ["flat", "axis"], ["logits"])]
+    held = [onnx.numpy_helper.from_array(one, name) for name, one in weights.items()]
+    held.append(onnx.numpy_helper.from_array(np.array([1]), "axis"))
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("input_ids", types.INT64, [1, "n"]),
+                                           helper.make_tensor_value_info("past_h", types.FLOAT, [1, 4])],
+                              [helper.make_tensor_value_info("logits", types.FLOAT, [1, 1, 8]),
+                               helper.make_tensor_value_info("present_h", types.FLOAT, [1, 4])], held)
+    path = tmp_path / "recurrent.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), str(path))
+    generation = onnxmem.generate(path, [1, 2], max_tokens=6)
+    tokens, expected, state = list(generation), [], np.zeros((1, 4), np.float32)
+    new = [1, 2]
+    for _ in range(6):
+        state = state + weights["words"][new].sum(0)
+        new = [int((state @ weights["back"]).argmax())]
+        expected += new
+    assert tokens == expected and generation.stats.plans == 2
