@@ -68,8 +68,8 @@ tests_threads_threads_CFLAGS = $(AM_CFLAGS) -pthread
 tests_threads_threads_LDFLAGS = $(AM_LDFLAGS) -pthread
 
 # An installation.
-TESTS += %D%/package/install.test
-EXTRA_DIST += %D%/package/install.test %D%/package/CMakeLists.txt
+TESTS += %D%/package/install.test %D%/package/nix.test
+EXTRA_DIST += %D%/package/install.test %D%/package/nix.test %D%/package/CMakeLists.txt
 
 # The public headers from C++.
 check_PROGRAMS += tests/cxx/cxx
