@@ -34,7 +34,8 @@
 #include "ir/steps.h"
 #include "schedule/rematerialize.h"
 
-enum { NONE = OM_SCHEDULE_NONE, TRIES = 5 };
+#define NONE OM_SCHEDULE_NONE
+enum { TRIES = 5 };
 
 /* The graph as a problem. */
 struct model {

@@ -32,7 +32,7 @@
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
 
-enum { NONE = UINT32_MAX };
+#define NONE UINT32_MAX
 
 /* A schedule, and the assignment made for it. */
 struct candidate {

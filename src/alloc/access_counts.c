@@ -9,7 +9,7 @@
 #include "onnxmem/opdef.h"
 #include "onnxmem/plan.h"
 
-enum { NONE = UINT32_MAX };
+#define NONE UINT32_MAX
 
 struct access_bytes {
 	const om_prog *p;

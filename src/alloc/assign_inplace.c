@@ -38,7 +38,7 @@
 #include "ir/live_interval.h"
 #include "onnxmem/plan.h"
 
-enum { NONE = UINT32_MAX };
+#define NONE UINT32_MAX
 
 /* The first input of an op that is in a set. */
 struct first_input {

@@ -41,7 +41,7 @@
 #include "opdef/op_context.h"
 #include "onnxmem/plan.h"
 
-enum { NONE = UINT32_MAX };
+#define NONE UINT32_MAX
 
 /* How the result of a carried value is produced. */
 typedef enum kind {

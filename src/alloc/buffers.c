@@ -14,7 +14,7 @@
 #include "opdef/op_rule.h"
 #include "opdef/op_context.h"
 
-enum { NONE = UINT32_MAX };
+#define NONE UINT32_MAX
 
 /* ---- Planned values. ---- */
 

@@ -5,7 +5,7 @@
 #include "alloc/buffers.h"
 #include "opdef/op_context.h"
 
-enum { NONE = UINT32_MAX };
+#define NONE UINT32_MAX
 
 struct devices {
 	om_session *s;

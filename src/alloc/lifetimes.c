@@ -238,7 +238,7 @@ struct node {
 	size_t npred, cappred;
 };
 
-enum { NONE = UINT32_MAX };
+#define NONE UINT32_MAX
 
 /* Nodes of a value, linked. */
 struct link {

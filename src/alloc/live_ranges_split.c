@@ -22,7 +22,8 @@
 #include "alloc/op_facts.h"
 #include "onnxmem/plan.h"
 
-enum { NONE = UINT32_MAX, MAX_PASSES = 64 };
+#define NONE UINT32_MAX
+enum { MAX_PASSES = 64 };
 
 /* The storage of a value that is not stored in another. */
 struct store {

@@ -13,7 +13,7 @@
 #include "opdef/op_context.h"
 #include "alloc/is_planned.h"
 
-enum { NONE = UINT32_MAX };
+#define NONE UINT32_MAX
 
 struct facts {
 	const om_prog *p;

@@ -30,7 +30,8 @@
 #include "base/maxflow.h"
 #include "pack/baselines/interference_list.h"
 
-enum { LARGE = 6000, NONE = UINT32_MAX };
+#define NONE UINT32_MAX
+enum { LARGE = 6000 };
 
 static const uint64_t MOST_NEXT = UINT64_C(1) << 27, MOST_PAIRS = UINT64_C(1) << 28;
 static const uint64_t MOST_FLOW = 400 * 1000 * 1000;

@@ -5,7 +5,7 @@
 #include "alloc/buffers.h"
 #include "alloc/is_planned.h"
 
-enum { NONE = UINT32_MAX };
+#define NONE UINT32_MAX
 
 struct pins {
 	om_session *s;

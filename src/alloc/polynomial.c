@@ -4,7 +4,7 @@
 
 #include "alloc/polynomial.h"
 
-typedef __int128 wide;
+__extension__ typedef __int128 wide;
 
 static bool
 narrow(wide x, int64_t *out)
@@ -79,7 +79,7 @@ om_polynomial_has_quotients(const om_polynomial *f)
 
 /* The sum of factors, each times a product of one of three weights of each symbol. */
 static bool
-weighted(const om_polynomial *f, const int64_t w[OM_FORMULA_SYMBOLS][3], wide *out)
+weighted(const om_polynomial *f, int64_t w[OM_FORMULA_SYMBOLS][3], wide *out)
 {
 	*out = 0;
 	for (int k = 0; k < OM_FORMULA_TERMS; k++) {

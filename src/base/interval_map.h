@@ -22,7 +22,7 @@ typedef struct om_owned_interval {
 	bool stale;
 } om_owned_interval;
 
-enum { OM_NOBODY = UINT32_MAX };
+#define OM_NOBODY UINT32_MAX
 
 typedef struct om_interval_map om_interval_map;
 

@@ -11,7 +11,7 @@
 
 #include "base/maxflow.h"
 
-enum { NONE = UINT32_MAX };
+#define NONE UINT32_MAX
 
 /* Edges come in pairs: number e, and its reverse edge, e ^ 1. */
 struct edge {

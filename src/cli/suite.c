@@ -29,11 +29,43 @@ ends_in(const char *text, const char *ending)
 
 /* ---- Folders. ---- */
 
+/* Two runs of digits without zeros in front, by their value. */
+static int
+by_value(const char *a, size_t na, const char *b, size_t nb)
+{
+	return na != nb ? (na > nb) - (na < nb) : memcmp(a, b, na);
+}
+
 /* Natural order: names by letters, runs of digits by their value. */
+static int
+natural_order(const char *a, const char *b)
+{
+	static const char digits[] = "0123456789";
+
+	while (*a && *b) {
+		const size_t na = strspn(a, digits), nb = strspn(b, digits);
+		if (na && nb) {
+			const size_t za = strspn(a, "0"), zb = strspn(b, "0");
+			const int order = by_value(a + za, na - za, b + zb, nb - zb);
+			if (order)
+				return order;
+			a += na;
+			b += nb;
+		} else if (*a++ != *b++) {
+			return (unsigned char)a[-1] < (unsigned char)b[-1] ? -1 : 1;
+		}
+	}
+	return (*a != '\0') - (*b != '\0');
+}
+
+/* Names that differ only in zeros have an order, too. */
 static int
 by_name(const void *a, const void *b)
 {
-	return strverscmp(*(const char *const *)a, *(const char *const *)b);
+	const char *const *x = a, *const *y = b;
+	const int order = natural_order(*x, *y);
+
+	return order ? order : strcmp(*x, *y);
 }
 
 static om_status

@@ -15,7 +15,10 @@ is_batch_name(const char *symbol)
 	for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
 		if (strcasecmp(symbol, names[k]) == 0)
 			return true;
-	return strcasestr(symbol, "batch") != NULL;
+	for (const char *at = symbol; *at; at++)
+		if (strncasecmp(at, "batch", 5) == 0)
+			return true;
+	return false;
 }
 
 bool

@@ -20,7 +20,7 @@
 #include "ir/partial_order.h"
 #include "onnxmem/opdef.h"
 
-enum { NONE = UINT32_MAX };
+#define NONE UINT32_MAX
 
 static const uint64_t MOST = UINT64_C(1) << 27;
 

@@ -23,7 +23,7 @@
 #include "opdef/device_kernel.h"
 #include "opdef/op_context.h"
 
-enum { NONE = UINT32_MAX };
+#define NONE UINT32_MAX
 
 /* What can be said about an op before it is placed. */
 struct choice {

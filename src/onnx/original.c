@@ -225,6 +225,20 @@ parse(const char *text, struct entry *e)
 	return e->delta++ != NULL;
 }
 
+/* The first place of `n` bytes, at least one; NULL: none. */
+static const unsigned char *
+find_bytes(const unsigned char *in, size_t size, const unsigned char *bytes, size_t n)
+{
+	const unsigned char *at = in, *const end = in + size;
+
+	while ((size_t)(end - at) >= n && (at = memchr(at, bytes[0], (size_t)(end - at) - n + 1))) {
+		if (memcmp(at, bytes, n) == 0)
+			return at;
+		at++;
+	}
+	return NULL;
+}
+
 /* The bytes of the file without the entry, which another writer may have moved from the end. */
 static bool
 bytes_without(const om_model *m, om_arena *mem, om_bytes *out)
@@ -234,7 +248,7 @@ bytes_without(const om_model *m, om_arena *mem, om_bytes *out)
 	unsigned char *const file = m->whole->data, *packed = om_alloc(mem, n);
 
 	onnx__string_string_entry_proto__pack(m->kept, packed);
-	const unsigned char *at = memmem(file, m->whole->size, packed, n);
+	const unsigned char *at = n ? find_bytes(file, m->whole->size, packed, n) : NULL;
 	if (!at || (size_t)(at - file) < head)
 		return false;
 	const size_t before = (size_t)(at - file) - head, after = m->whole->size - before - head - n;

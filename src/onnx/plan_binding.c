@@ -30,7 +30,7 @@ get_dim(const om_plan_sizes *z, const json_t *j, const char *what, int64_t *out)
 	return json_is_integer(j) && *out >= 0 ? OM_OK : BAD(z, "%s is not an integer of at least 0", what);
 }
 
-enum { NONE = UINT32_MAX };
+#define NONE UINT32_MAX
 
 static uint32_t
 range_of(const struct sizes *s, const char *symbol)

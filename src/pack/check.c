@@ -12,7 +12,7 @@
 #include "base/guard.h"
 #include "onnxmem/pack.h"
 
-enum { NONE = UINT32_MAX };
+#define NONE UINT32_MAX
 
 struct check_event {
 	uint32_t step, node;

@@ -20,8 +20,8 @@
 #include "pack/problem.h"
 #include "pack/sort_keys.h"
 
+#define NO_POOL OM_POOL_ANY
 enum {
-	NO_POOL = OM_POOL_ANY,
 	ASSIGN_MAX_ITERATIONS = 12,
 	MAX_ATTEMPTS = 200,                 /* to pack, in each pool and iteration; fewer for more buffers */
 	ATTEMPT_BUFFERS = 1000 * 1000,   /* packed in all attempts of a pool and iteration */

@@ -12,7 +12,8 @@
 #include "base/arena_internal.h"
 #include "pack/overlap.h"
 
-enum { NOTHING = UINT32_MAX, MOST_LEVELS = 6 };
+#define NOTHING UINT32_MAX
+enum { MOST_LEVELS = 6 };
 
 /* ---- Sets of numbers below 2^32. ---- */
 

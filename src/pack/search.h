@@ -27,7 +27,7 @@ typedef struct om_search_item {
 	uint64_t fixed;
 } om_search_item;
 
-enum { OM_NO_ITEM = UINT32_MAX };
+#define OM_NO_ITEM UINT32_MAX
 
 /* A component as tables.  Sections are the maximal sets of buffers that are live
  * at one step: the set of any other step is a subset of one of them. */

@@ -21,7 +21,8 @@
 
 #include "pack/packer.h"
 
-enum { SKYLINE_BUCKET = 8, NONE = UINT32_MAX };
+#define NONE UINT32_MAX
+enum { SKYLINE_BUCKET = 8 };
 
 /* ---- Query: the first unplaced buffer that lives within [from, to). ---- */
 

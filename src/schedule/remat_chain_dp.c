@@ -25,7 +25,8 @@
 
 #include "schedule/remat_schedule.h"
 
-enum { NONE = OM_SCHEDULE_NONE, MAX_CHAIN = 300 };
+#define NONE OM_SCHEDULE_NONE
+enum { MAX_CHAIN = 300 };
 
 /* The step from one storage of the chain to the next. */
 struct link {

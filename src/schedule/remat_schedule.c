@@ -13,7 +13,7 @@
 
 #include "schedule/remat_schedule.h"
 
-enum { NONE = OM_SCHEDULE_NONE };
+#define NONE OM_SCHEDULE_NONE
 
 /* ---- Gaps. ---- */
 

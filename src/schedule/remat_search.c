@@ -22,7 +22,8 @@
 #include "base/guard.h"
 #include "schedule/remat_schedule.h"
 
-enum { NONE = OM_SCHEDULE_NONE, MAX_BISECTIONS = 12 };
+#define NONE OM_SCHEDULE_NONE
+enum { MAX_BISECTIONS = 12 };
 
 struct candidate {
 	uint32_t gap;

@@ -215,7 +215,7 @@ pack_graph(om_session *s)
 	static om_buffer buf[NGRAPH];
 	static uint32_t pair[NGRAPH * NGRAPH][2];
 	om_pool pool = {0};
-	om_problem p = OM_PROBLEM(.buf = buf, .n = NGRAPH, .pool = &pool, .npool = 1, .by_pairs = true, .pair = pair);
+	om_problem p = OM_PROBLEM(.buf = buf, .n = NGRAPH, .pool = &pool, .npool = 1, .by_pairs = true, .pair = (const uint32_t (*)[2])pair);
 	uint32_t x = 1;
 
 	for (uint32_t i = 0; i < NGRAPH; i++) {

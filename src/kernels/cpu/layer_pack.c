@@ -169,7 +169,7 @@ typedef float column[OM_PANEL];
 
 /* u[k * step] = the transform of g[0], g[step], g[2 * step], for tiles of 4 outputs. */
 static void
-transform4(const column *g, column *u, int from, int step)
+transform4(column *g, column *u, int from, int step)
 {
 	for (int j = 0; j < OM_PANEL; j++) {
 		const float a = g[0][j], b = g[from][j], c = g[2 * from][j];
@@ -185,7 +185,7 @@ transform4(const column *g, column *u, int from, int step)
 
 /* The same for tiles of 2 outputs. */
 static void
-transform2(const column *g, column *u, int from, int step)
+transform2(column *g, column *u, int from, int step)
 {
 	for (int j = 0; j < OM_PANEL; j++) {
 		const float a = g[0][j], b = g[from][j], c = g[2 * from][j], sum = (a + c) * 0.5F;
@@ -207,7 +207,7 @@ gather(const loose *w, int64_t n, int64_t depth, column *g)
 
 /* Rows `element` apart. */
 static void
-transform_filters(const column *g, int side, float *to, int64_t element)
+transform_filters(column *g, int side, float *to, int64_t element)
 {
 	column half[6 * 3], u[6];
 

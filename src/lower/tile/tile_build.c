@@ -13,7 +13,7 @@
 #include "lower/tile/tile_internal.h"
 #include "opdef/op_context.h"
 
-enum { NONE = OM_TILE_NONE };
+#define NONE OM_TILE_NONE
 
 /* A constant, so that equal ones are stored once. */
 struct constant {

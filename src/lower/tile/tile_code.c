@@ -10,7 +10,7 @@
 
 #include "lower/tile/tile_internal.h"
 
-enum { NONE = OM_TILE_NONE };
+#define NONE OM_TILE_NONE
 
 /* The pieces of a value that later readers may need. */
 struct held {

@@ -13,8 +13,8 @@
 #include "ir/steps.h"
 #include "lower/tile/tile_internal.h"
 
+#define NONE OM_TILE_NONE
 enum {
-	NONE = OM_TILE_NONE,
 	MOST_OPS = 96,            /* of a copy */
 	MOST_VALUES = 4,          /* of the same storage that a copy computes */
 	LEAST_GAP = 3,            /* positions from one reader to the next */

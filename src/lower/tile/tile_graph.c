@@ -6,7 +6,8 @@
 #include "ir/query.h"
 #include "lower/tile/tile_internal.h"
 
-enum { NONE = OM_TILE_NONE, MOST_HASHED = 256 };
+#define NONE OM_TILE_NONE
+enum { MOST_HASHED = 256 };
 
 /* ---- Hashes. ---- */
 

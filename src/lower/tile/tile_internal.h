@@ -6,7 +6,7 @@
 #include "lower/tile/tile.h"
 #include "opdef/slice.h"
 
-enum { OM_TILE_NONE = UINT32_MAX };
+#define OM_TILE_NONE UINT32_MAX
 
 /* ---- The program as a list of ops (tile_graph.c). ---- */
 

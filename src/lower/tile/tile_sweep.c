@@ -9,7 +9,7 @@
 
 #include "lower/tile/tile_internal.h"
 
-enum { NONE = OM_TILE_NONE };
+#define NONE OM_TILE_NONE
 
 struct segment {
 	uint64_t bytes;

@@ -91,7 +91,7 @@ do_join(const om_launch_walk *w, int k, int operands, int64_t dim, const int64_t
 }
 
 bool
-om_launch_walk_of(om_launch_walk *w, int rank, const int64_t *dim, int operands, const int64_t step[][OM_MAX_RANK])
+om_launch_walk_of(om_launch_walk *w, int rank, const int64_t *dim, int operands, int64_t step[][OM_MAX_RANK])
 {
 	om_launch_walk all = {.n = 1};
 	int n = 0;

@@ -40,7 +40,7 @@ typedef struct om_launch_walk {
 
 /* The walk over `rank` dims of `operands` operands with these steps: dims of 1 are left out, and dims joined where all
  * operands permit it.  False: there are more dims than kernels have. */
-bool om_launch_walk_of(om_launch_walk *w, int rank, const int64_t *dim, int operands, const int64_t step[][OM_MAX_RANK]);
+bool om_launch_walk_of(om_launch_walk *w, int rank, const int64_t *dim, int operands, int64_t step[][OM_MAX_RANK]);
 
 /* The walk over `out`, to which operands of these shapes are broadcast. */
 bool om_launch_broadcast(om_launch_walk *w, const om_shape *out, int operands, const om_shape *const *shape);

@@ -51,10 +51,11 @@ enum { PIECE = 256 };
 static void
 fill_ones(const om_tensor *t)
 {
-	static const uint8_t yes[PIECE] = {[0 ... PIECE - 1] = 1};
+	uint8_t yes[PIECE];
 	const int64_t n = om_shape_count(&t->shape);
 	const size_t size = om_dtype_bits(t->type) / 8;
 
+	memset(yes, 1, sizeof yes);
 	for (int64_t at = 0; at < n; at += PIECE)
 		om_convert(t->type, (char *)t->data + (size_t)at * size, OM_BOOL, yes,
 			n - at < PIECE ? n - at : PIECE, true);

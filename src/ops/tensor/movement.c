@@ -186,7 +186,7 @@ concat_view(const om_op_context *c, uint32_t out, om_view_of *v)
 	return n == 1 && out == 0;
 }
 
-enum { NO_OFFSET = UINT64_MAX };
+#define NO_OFFSET UINT64_MAX
 
 /* The offset of each input, NO_OFFSET after one of unknown size. */
 static const uint64_t *

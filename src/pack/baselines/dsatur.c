@@ -28,7 +28,7 @@
 #include "pack/sort_keys.h"
 #include "pack/baselines/strategies.h"
 
-enum { NONE = UINT32_MAX };
+#define NONE UINT32_MAX
 
 enum order { BY_SATURATION, BY_BYTES, BY_FIRST_USE };
 

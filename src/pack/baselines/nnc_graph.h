@@ -10,7 +10,8 @@
 
 #include "pack/baselines/interference.h"
 
-enum { OM_NNC_NONE = UINT32_MAX, OM_NNC_TUPLE = 3 };
+#define OM_NNC_NONE UINT32_MAX
+enum { OM_NNC_TUPLE = 3 };
 
 typedef struct om_nnc_edge {
 	uint32_t from, to;
