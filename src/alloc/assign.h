@@ -96,6 +96,7 @@ typedef struct om_loop_counts {
 	uint64_t branches;       /* branch results that are computed in the output */
 	uint64_t unmerged;       /* values that were given their own storage again */
 	uint64_t dropped;        /* 1: every rotation took more memory than copying, which is what is done */
+	uint64_t longest;        /* buffers of the longest chain: nothing changes while `period` is at least that */
 } om_loop_counts;
 
 /* The default of the pass `loops`: see om_assign_loops(). */

@@ -679,9 +679,11 @@ chain(struct loops *w, struct loop *l, uint32_t k)
 		h.c[h.n++] = &l->c[at];
 		at = l->c[at].next;
 	} while (at != NONE && at != k);
+	const uint64_t buffers = h.n + (h.head == COMPUTED);
+	w->count.longest = buffers > w->count.longest ? buffers : w->count.longest;
 	if ((h.head == AROUND || (h.head == PASSED && h.n <= w->cap)) && go_through(w, &h))
 		return;
-	if (h.head == PASSED || h.head == AROUND || h.n + (h.head == COMPUTED) > w->cap)
+	if (h.head == PASSED || h.head == AROUND || buffers > w->cap)
 		cut(w, &h);
 	else
 		wheel(w, &h);

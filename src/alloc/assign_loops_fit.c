@@ -10,6 +10,16 @@
 #include "alloc/assign.h"
 #include "onnxmem/assignment.h"
 
+/* The next shorter period that may give other rotations. */
+static uint32_t
+shorter(uint32_t period, uint64_t longest)
+{
+	do
+		period /= 2;
+	while (period >= longest && period > 0);
+	return period;
+}
+
 om_status
 om_assign_loops_fit(om_session *s, const om_prog *p, const om_assignment *in, uint32_t period, om_arena *mem,
 	const om_assignment **out, om_loop_counts *count)
@@ -22,13 +32,14 @@ om_assign_loops_fit(om_session *s, const om_prog *p, const om_assignment *in, ui
 	if (*out == before)
 		return OM_OK;
 	OM_TRY(om_assignment_size(s, p, before, &copying));
-	for (; period > 0; period /= 2) {
+	while (period > 0) {
 		OM_TRY(om_assignment_size(s, p, *out, &rotating));
 		OM_TRY(om_assignment_is_smaller(s, p, before, &copying, *out, &rotating, &is_smaller));
 		if (!is_smaller)
 			return OM_OK;
-		if (period > 1)
-			*out = om_assign_loops(p, in, period / 2, mem, count);
+		period = shorter(period, count->longest);
+		if (period > 0)
+			*out = om_assign_loops(p, in, period, mem, count);
 	}
 	*out = before;
 	*count = (om_loop_counts){.dropped = 1};
