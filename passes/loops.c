@@ -34,7 +34,7 @@ run(om_run *r, om_prog *p)
 }
 
 static const om_pass_option options[] = {
-	{"period", "8", "maximum number of buffers in a rotation; longer chains are split, with one copy per iteration"},
+	{"period", "64", "maximum number of buffers in a rotation; longer chains are split, with one copy per iteration"},
 	{0}
 };
 

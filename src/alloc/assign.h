@@ -100,7 +100,7 @@ typedef struct om_loop_counts {
 } om_loop_counts;
 
 /* The default of the pass `loops`: see om_assign_loops(). */
-enum { OM_LOOP_PERIOD = 8 };
+enum { OM_LOOP_PERIOD = 64 };
 
 /* Make carried values of loops rotate through a few buffers, and compute results of branches in the
  * output.  `period`: the largest number of buffers in a rotation, from 1 to 64. */

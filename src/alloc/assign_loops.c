@@ -26,7 +26,8 @@
  * the parameter is in no initial value itself, which is copied when the outer loop begins.
  *
  * Chains that exceed the cap on periods are broken: the executor copies at the break.  It also copies
- * wherever addresses do not agree; the copies are counted.
+ * wherever addresses do not agree; the copies are counted.  So is a chain with which all rotations of the loop
+ * would repeat so late that checking each iteration until then took too long.
  *
  * Bodies are processed before their enclosing blocks, so that a chain of an outer loop sees the
  * decisions for inner ones.  Each loop is visited once.
@@ -38,6 +39,7 @@
 #include "alloc/alias_sets.h"
 #include "alloc/assign.h"
 #include "alloc/op_facts.h"
+#include "base/sizes.h"
 #include "opdef/op_context.h"
 #include "onnxmem/plan.h"
 
@@ -70,6 +72,8 @@ struct loop {
 	struct carried *c;
 	uint32_t nslice;     /* scan slices: the last parameters */
 	uint32_t result;     /* index of the first carried result */
+	uint64_t work;       /* steps of the body that a reader of the plan checks in one iteration */
+	uint64_t common;     /* iterations after which all rotations are as they were */
 };
 
 /* From a value on, sources up to `top` are known to be as requested. */
@@ -358,6 +362,42 @@ own_nothing(struct loops *w, struct carried *c, om_multi_view *r)
 	c->is_done = true;
 }
 
+/* ---- Periods. ---- */
+
+/* Rotations of at most SHORT buffers repeat after SHORT_COMMON iterations: these are always checked.  Longer ones
+ * are checked if they repeat after MOST_COMMON iterations, in so many steps. */
+enum { SHORT = 8, SHORT_COMMON = 840, MOST_COMMON = 2048, MOST_STEPS = 1 << 18 };
+
+static uint64_t
+common_multiple(uint64_t a, uint64_t b)
+{
+	uint64_t x = a, y = b;
+
+	while (y) {
+		const uint64_t rest = x % y;
+		x = y;
+		y = rest;
+	}
+	return a / x * b;
+}
+
+/* May a rotation of so many buffers be added to those of the loop? */
+static bool
+may_rotate(const struct loops *w, const struct loop *l, uint64_t buffers)
+{
+	if (buffers > w->cap)
+		return false;
+	const uint64_t common = common_multiple(l->common, buffers);
+	return common == l->common || (buffers <= SHORT && common <= SHORT_COMMON)
+	    || (common <= MOST_COMMON && common <= MOST_STEPS / (l->work ? l->work : 1));
+}
+
+static void
+add_period(struct loop *l, uint64_t period)
+{
+	l->common = common_multiple(l->common, period);
+}
+
 /* ---- Rotations. ---- */
 
 /* A chain of parameters: each takes the previous value of the one before it. */
@@ -621,6 +661,7 @@ wheel(struct loops *w, struct wheel *h)
 			rotate(w, h, j, prologue_of(h, j));
 	if (h->head == COMPUTED && (h->period > 1 || prologue_of(h, h->n)))
 		rotate(w, h, 0, 0);
+	add_period(h->l, h->period);
 	if (h->head == COPIED)
 		w->count.copied++;
 	else
@@ -650,8 +691,18 @@ go_through(struct loops *w, const struct wheel *h)
 				: (om_address){h->c[place_in(h->n, j - 1, i)]->init, 0};
 		own_nothing(w, h->c[j - 1], r);
 	}
+	add_period(h->l, around ? 1 : h->n);
 	w->count.invariant += h->n;
 	return true;
+}
+
+/* The parameters of a part of a chain, of `n` at most, of which the first may be computed. */
+static uint32_t
+part_of(const struct loops *w, const struct loop *l, uint32_t n, bool computed)
+{
+	while (n > 1 && !(may_rotate(w, l, n) && (!computed || may_rotate(w, l, (uint64_t)n + 1))))
+		n--;
+	return n;
 }
 
 /* Break a chain that is too long or cannot be rotated: each part except the first starts with a copy. */
@@ -659,11 +710,13 @@ static void
 cut(struct loops *w, const struct wheel *h)
 {
 	const uint32_t most = w->cap > 1 ? (uint32_t)w->cap - 1 : 1;
+	uint32_t n;
 
-	for (uint32_t from = 0; from < h->n; from += most) {
-		const bool computed = from == 0 && h->head == COMPUTED && (h->n > 1 || w->cap > 1);
-		struct wheel piece = {.l = h->l, .c = h->c + from, .n = h->n - from < most ? h->n - from : most,
-			.head = computed ? COMPUTED : COPIED, .root = h->root};
+	for (uint32_t from = 0; from < h->n; from += n) {
+		bool computed = from == 0 && h->head == COMPUTED && (h->n > 1 || w->cap > 1);
+		n = part_of(w, h->l, h->n - from < most ? h->n - from : most, computed);
+		computed = computed && (w->cap == 1 || may_rotate(w, h->l, (uint64_t)n + 1));
+		struct wheel piece = {.l = h->l, .c = h->c + from, .n = n, .head = computed ? COMPUTED : COPIED, .root = h->root};
 		wheel(w, &piece);
 	}
 }
@@ -681,9 +734,9 @@ chain(struct loops *w, struct loop *l, uint32_t k)
 	} while (at != NONE && at != k);
 	const uint64_t buffers = h.n + (h.head == COMPUTED);
 	w->count.longest = buffers > w->count.longest ? buffers : w->count.longest;
-	if ((h.head == AROUND || (h.head == PASSED && h.n <= w->cap)) && go_through(w, &h))
+	if ((h.head == AROUND || (h.head == PASSED && may_rotate(w, l, h.n))) && go_through(w, &h))
 		return;
-	if (h.head == PASSED || h.head == AROUND || buffers > w->cap)
+	if (h.head == PASSED || h.head == AROUND || !may_rotate(w, l, buffers) || !may_rotate(w, l, h.n))
 		cut(w, &h);
 	else
 		wheel(w, &h);
@@ -764,10 +817,11 @@ move_output(struct loops *w, const struct carried *c, const om_multi_view *r)
 	w->count.dynamic++;
 }
 
-/* Does the loop around carry `out` on until it is the parameter `x`, in one rotation? */
+/* Does the loop around carry `out` on until it is the parameter `x`, in one rotation that is certain to be made? */
 static bool
 leads_to(const struct loops *w, om_value *out, const om_value *x)
 {
+	const uint64_t most = w->cap < SHORT ? w->cap : SHORT;
 	const struct loop *l = w->loop[x->block->owner->id];
 	uint64_t offset;
 
@@ -775,9 +829,9 @@ leads_to(const struct loops *w, om_value *out, const om_value *x)
 		uint32_t at = k, n = 1;
 		if (l->c[k].kind != COMPUTED || root_in(w, l->body, l->c[k].y, &offset) != out)
 			continue;
-		for (; l->c[at].next != NONE && n < w->cap; n++)
+		for (; l->c[at].next != NONE && n < most; n++)
 			at = l->c[at].next;
-		return l->c[at].x == x && n < w->cap;
+		return l->c[at].x == x && n < most;
 	}
 	return false;
 }
@@ -1119,10 +1173,39 @@ is_circle(const struct loop *l, uint32_t k)
 	return at == k;
 }
 
+/* Parameters of the chain from the k-th on, up to one more than SHORT. */
+static uint32_t
+short_length(const struct loop *l, uint32_t k)
+{
+	uint32_t at = k, n = 0;
+
+	do
+		n++;
+	while ((at = l->c[at].next) != NONE && at != k && n <= SHORT);
+	return n;
+}
+
+/* Short rotations are made in any case: longer ones are added to them. */
+static void
+add_short_periods(const struct loops *w, struct loop *l)
+{
+	l->common = 1;
+	for (uint32_t k = 0; k < l->n; k++) {
+		const bool computed = l->c[k].kind == COMPUTED;
+		const uint32_t n = short_length(l, k);
+		if (n + computed > SHORT || n + computed > w->cap || !l->c[k].is_planned || l->c[k].kind == AROUND
+		    || (l->c[k].kind == PASSED && !is_circle(l, k)))
+			continue;
+		add_period(l, n);
+		add_period(l, n + computed);
+	}
+}
+
 /* Chains without a computed value come first: they require intact initial values. */
 static void
 place_loop(struct loops *w, struct loop *l)
 {
+	add_short_periods(w, l);
 	for (uint32_t k = 0; k < l->n; k++)
 		if (l->c[k].is_planned && !l->c[k].is_done && (l->c[k].kind == AROUND || is_circle(l, k)))
 			chain(w, l, k);
@@ -1135,20 +1218,28 @@ place_loop(struct loops *w, struct loop *l)
 	w->changes++;
 }
 
-static void
+/* The steps that a reader of the plan checks in one pass through the block. */
+static uint64_t
 place(struct loops *w, const om_block *b)
 {
+	uint64_t all = 0;
+
 	for (om_op *const *at = w->a->schedule->ops[b->id]; *at; at++) {
 		const om_op *op = *at;
+		uint64_t work = 1;
 		if (op->is_folded)
 			continue;
 		for (uint32_t k = 0; k < op->nbody; k++)
-			place(w, op->body[k]);
-		if (w->loop[op->id])
+			work = om_size_sum(work, place(w, op->body[k]));
+		if (w->loop[op->id]) {
+			w->loop[op->id]->work = work;
 			place_loop(w, w->loop[op->id]);
-		else if (op->nbody && op->opdef && op->opdef->control == OM_IF)
+			work = om_size_product(work, 2 * w->loop[op->id]->common);
+		} else if (op->nbody && op->opdef && op->opdef->control == OM_IF)
 			place_if(w, op);
+		all = om_size_sum(all, work);
 	}
+	return all;
 }
 
 const om_assignment *
