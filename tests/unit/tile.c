@@ -339,7 +339,9 @@ pick(om_tile_graph *g, uint64_t *state, om_arena *mem, om_tile_choice *c, bool *
 			n->expanded += r.is_expansion[b];
 		for (size_t b = 0; b < r.nband; b++)
 			*is_sum |= r.band[b]->is_sum || strcmp(r.band[b]->op->type, "Softmax") == 0;
-		return om_tile_sweep(g, &code, &r, NULL) > 0;
+		const uint64_t peak = om_tile_sweep(g, &code, &r, NULL);
+		CU_ASSERT_TRUE(om_tile_bound(&r, c->bands, c->join, mem) <= peak);
+		return peak > 0;
 	}
 	return false;
 }
@@ -502,7 +504,7 @@ answers(void)
 static CU_TestInfo tile_tests[] = {
 	{"peaks, reasons and the floor agree", answers},
 	{"values are computed twice within the limit of the work", copies_within_the_limit},
-	{"random regions in bands give the same", random_regions},
+	{"random regions in bands give the same, and take no less than their bounds", random_regions},
 	CU_TEST_INFO_NULL,
 };
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ops of the bands.
  *
- * Which rows each op computes in each band is planned first, forward: the sources are there up to an even share of
- * their rows, and each op goes as far as its inputs allow.  So from band to band an op continues where it stopped, and
- * deep ops have no rows in most bands.  Then the ops are listed band by band.  A value is held as pieces, which follow
+ * The ops are listed band by band, for the rows that were planned (tile_rows.c).  A value is held as pieces, which follow
  * one another; rows in several pieces are joined for a reader, and what no later row of a reader needs is cut off as
  * soon as the last reader of the band is done. */
 #include <config.h>
@@ -90,76 +88,6 @@ step_new(om_tile_code *c, om_tile_kind kind, const om_op *op, uint32_t nin, uint
 }
 
 static const om_part whole = {OM_WHOLE, 0, 0};
-
-/* ---- The rows of each band. ---- */
-
-/* `there`: by value, the rows that are there after a band. */
-static bool
-suffices(const struct emitter *e, const int64_t *there, om_tile_rule *rule, int64_t hi)
-{
-	for (uint32_t k = 0; k < rule->op->nin; k++) {
-		if (!om_tile_is_divided(rule, k))
-			continue;
-		const int64_t to = om_tile_to(rule, k, hi);
-		if (to < 0 || to > there[e->r->of[rule->op->in[k]->id] - 1])
-			return false;
-	}
-	return true;
-}
-
-static bool
-is_driven(const om_tile_rule *rule)
-{
-	for (uint32_t k = 0; k < rule->op->nin; k++)
-		if (om_tile_is_divided(rule, k))
-			return true;
-	return false;
-}
-
-/* How far the op can go, from `lo` on. */
-static int64_t
-reach(const struct emitter *e, const int64_t *there, om_tile_rule *rule, int64_t lo, uint32_t band)
-{
-	int64_t least = lo, most = rule->length;
-
-	if (!is_driven(rule))
-		return rule->length * (band + 1) / e->bands;
-	while (least < most) {
-		const int64_t mid = (least + most + 1) / 2;
-		if (suffices(e, there, rule, mid))
-			least = mid;
-		else
-			most = mid - 1;
-	}
-	return least;
-}
-
-/* Fill in `done`; false if an op does not get to its end. */
-static bool
-plan_rows(struct emitter *e)
-{
-	om_tile_region *r = e->r;
-	int64_t *there = OM_NEWN(e->mem, int64_t, r->nvalue);
-	bool is_complete = true;
-
-	e->done = OM_NEWN(e->mem, int64_t, (size_t)(e->bands + 1) * r->nband);
-	for (uint32_t p = 0; p < e->bands; p++) {
-		const int64_t *before = &e->done[p * r->nband];
-		int64_t *after = &e->done[(p + 1) * r->nband];
-		for (size_t k = 0; k < r->nvalue; k++)
-			if (r->value[k].is_source)
-				there[k] = r->value[k].v->shape.dim[r->value[k].axis] * (p + 1) / e->bands;
-		for (uint32_t b = 0; b < r->nband; b++) {
-			const om_op *op = r->band[b]->op;
-			after[b] = reach(e, there, r->band[b], before[b], p);
-			for (uint32_t k = 0; k < op->nout && !r->band[b]->is_sum; k++)
-				if (op->out[k])
-					there[r->of[op->out[k]->id] - 1] = after[b];
-			is_complete &= p + 1 < e->bands || after[b] == r->band[b]->length;
-		}
-	}
-	return is_complete;
-}
 
 /* ---- Rows of a value. ---- */
 
@@ -446,9 +374,9 @@ expand(struct emitter *e, om_tile_rule *rule, om_part part)
 {
 	const om_op *op = rule->op;
 	uint32_t *in = OM_NEWN(e->mem, uint32_t, op->nin);
-	om_slice s;
+	const om_slice *s = om_tile_slice(rule, part.lo, part.hi);
 
-	if (!om_tile_part(e->mem, rule, part.lo, part.hi, &s) || !find_inputs(e, rule, &s, in))
+	if (!s || !find_inputs(e, rule, s, in))
 		return NONE;
 	const uint32_t made = piece_new(e->r->g, e->c, op->out[0], part, false);
 	om_tile_step *step = step_new(e->c, OM_TILE_PART, op, op->nin, 1);
@@ -542,9 +470,9 @@ emit_part(struct emitter *e, om_tile_rule *rule, int64_t lo, int64_t hi)
 {
 	const om_op *op = rule->op;
 	uint32_t *in = OM_NEWN(e->mem, uint32_t, op->nin);
-	om_slice s;
+	const om_slice *s = om_tile_slice(rule, lo, hi);
 
-	if (!om_tile_part(e->mem, rule, lo, hi, &s) || !find_inputs(e, rule, &s, in))
+	if (!s || !find_inputs(e, rule, s, in))
 		return false;
 	om_tile_step *step = step_new(e->c, rule->is_sum ? OM_TILE_PARTIAL : OM_TILE_PART, op, op->nin, op->nout);
 	uint32_t *out = step->out;
@@ -553,11 +481,11 @@ emit_part(struct emitter *e, om_tile_rule *rule, int64_t lo, int64_t hi)
 	step->part = (om_part){rule->axis, lo, hi};
 	if (rule->is_sum) {
 		out[0] = intermediate_new(e->r->g, e->c, op->out[0]);
-		add_contribution(e, rule, out[0], hi == rule->length, s.scale != 1 || s.finish);
+		add_contribution(e, rule, out[0], hi == rule->length, s->scale != 1 || s->finish);
 		return true;
 	}
-	step->scratch = surplus(e, rule, &s);
-	emit_outputs(e, rule, &s, out);
+	step->scratch = surplus(e, rule, s);
+	emit_outputs(e, rule, s, out);
 	for (uint32_t k = 0; k < op->nout; k++) {
 		om_tile_value *v = op->out[k] ? om_tile_value_of(e->r, op->out[k]) : NULL;
 		if (v && v->is_out && !v->is_before)
@@ -603,7 +531,7 @@ om_tile_code_new(om_tile_region *r, uint32_t bands, om_tile_join join, om_arena 
 	begin(&e, r->nvalue);
 	for (size_t k = 0; k < r->nbefore; k++)
 		emit_whole(&e, r->before[k]);
-	if (!plan_rows(&e) || !hold_sources(&e))
+	if (!om_tile_rows(r, bands, mem, &e.done) || !hold_sources(&e))
 		return false;
 	for (uint32_t p = 0; p < bands; p++) {
 		c->band = p + 1;

@@ -22,6 +22,8 @@ typedef struct om_tile_rule {
 	om_part *out;             /* [nout] */
 	int64_t *from, *to;       /* [length + 1][nin] first and last rows that a part needs which begins, ends there; the
 	                             first entry is -1: not computed */
+	om_arena *mem;
+	struct om_tile_recent *recent; /* parts; NULL: none yet */
 	struct om_tile_rule *next; /* others of the same op */
 } om_tile_rule;
 
@@ -69,6 +71,8 @@ bool om_tile_is_divided(const om_tile_rule *r, uint32_t k);
  * ends at `hi`; below 0: there is no such part. */
 int64_t om_tile_from(om_tile_rule *r, uint32_t k, int64_t lo);
 int64_t om_tile_to(om_tile_rule *r, uint32_t k, int64_t hi);
+/* The part [lo, hi) without how the op differs, until the next call for the same rule; NULL: there is none. */
+const om_slice *om_tile_slice(om_tile_rule *r, int64_t lo, int64_t hi);
 /* The part [lo, hi). */
 bool om_tile_part(om_arena *mem, const om_tile_rule *r, int64_t lo, int64_t hi, om_slice *s);
 
@@ -127,6 +131,13 @@ om_tile_value *om_tile_value_of(const om_tile_region *r, const om_value *v);
 /* The entry of the value whose rows are held for readers of `v`: `v` itself, or what its rows are computed from for each
  * reader. */
 om_tile_value *om_tile_value_held(const om_tile_region *r, const om_value *v);
+
+/* ---- The rows of each band (tile_rows.c, tile_bound.c). ---- */
+
+/* `*done` [bands + 1][nband]: the rows that each op has computed before a band; false if an op does not get to its end. */
+bool om_tile_rows(const om_tile_region *r, uint32_t bands, om_arena *mem, int64_t **done);
+/* A lower bound of om_tile_sweep() of the region in `bands` bands; UINT64_MAX: it cannot be divided so. */
+uint64_t om_tile_bound(om_tile_region *r, uint32_t bands, om_tile_join join, om_arena *mem);
 
 /* ---- The ops of the bands (tile_code.c). ---- */
 
@@ -192,7 +203,7 @@ uint64_t om_tile_sweep(const om_tile_graph *g, const om_tile_code *c, const om_t
 
 /* What is known about regions, for all programs that are searched. */
 typedef struct om_tile_known {
-	om_arena *mem;
+	om_arena *mem, *scratch;  /* the latter for one region at a time */
 	struct om_tile_memo **slot; /* open addressing */
 	size_t nmemo, nslot;
 	uint64_t simulated, most; /* effort: spent, and the limit */

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/arena_internal.h"
 #include "ir/query.h"
 #include "lower/tile/tile_internal.h"
 
@@ -19,6 +20,7 @@ enum {
 	MOST_MISSES = 40, MOST_AFTER_HIT = 24, MOST_HITS = 200, /* regions from one cut */
 	LONGEST = 400,            /* ops of a region */
 	MOST_STEPS = 4000,        /* ops that replace those of a region */
+	BOUND_SHARE = 16,         /* the effort of a bound, of that of the ops of the bands */
 };
 
 static const uint32_t ladder[2][LADDER] = {
@@ -35,10 +37,11 @@ bands_of(om_tile_axis axis, uint32_t step)
 /* What a region takes, without storage that exists before and after it. */
 struct cost {
 	uint64_t peak;            /* 0: not simulated; UINT64_MAX: it cannot be divided so */
+	uint64_t bound;           /* of `peak`, from below; 0: not computed */
 	uint32_t nstep;
 };
 
-static const struct cost none = {UINT64_MAX, 0};
+static const struct cost none = {.peak = UINT64_MAX};
 
 /* The regions of all intervals with the same hash. */
 struct om_tile_memo {
@@ -112,10 +115,14 @@ through(om_tile_paths *s, uint32_t x, uint32_t y)
 
 /* ---- Costs. ---- */
 
+/* A region that is tried in several numbers of bands; it is made where something about it is not known yet. */
 struct interval {
 	uint32_t x, y;            /* cuts */
 	om_tile_axis axis;
 	om_tile_join join;
+	struct om_tile_memo *memo;
+	om_arena *mem;            /* NULL: the region is not made */
+	om_tile_region region;
 };
 
 static bool
@@ -128,92 +135,120 @@ scatters(const om_tile_region *r)
 	return false;
 }
 
-/* Make the region of an interval; remember whether there is one. */
+/* Make the region of an interval, and remember what there is to know; false: there is none. */
 static bool
-make_region(om_tile_paths *s, const struct interval *i, struct om_tile_memo *m, om_arena *mem, om_tile_region *r)
+make_region(om_tile_paths *s, struct interval *i)
 {
-	const bool is_region = om_tile_region_new(s->g, s->cut[i->x], s->cut[i->y], i->axis, mem, r);
+	struct om_tile_memo *m = i->memo;
 
+	if (i->mem)
+		return m->is_region[i->axis];
+	i->mem = om_arena_new();
 	s->known->simulated += s->cut[i->y] - s->cut[i->x];
 	m->is_known[i->axis] = true;
-	m->is_region[i->axis] = is_region;
-	m->longest[i->axis] = r->longest;
-	m->scatters[i->axis] = is_region && scatters(r);
-	return is_region;
+	m->is_region[i->axis] = om_tile_region_new(s->g, s->cut[i->x], s->cut[i->y], i->axis, i->mem, &i->region);
+	m->longest[i->axis] = i->region.longest;
+	m->scatters[i->axis] = m->is_region[i->axis] && scatters(&i->region);
+	return m->is_region[i->axis];
 }
 
 static void
-simulate(om_tile_paths *s, const struct interval *i, struct om_tile_memo *m, uint32_t bands, struct cost *cost)
+simulate(om_tile_paths *s, struct interval *i, uint32_t bands, struct cost *cost)
 {
-	om_arena *tmp = om_arena_new();
-	om_tile_region r;
 	om_tile_code c;
 
-	*cost = none;
-	if (make_region(s, i, m, tmp, &r) && om_tile_code_new(&r, bands, i->join, tmp, &c)) {
-		cost->peak = om_tile_sweep(s->g, &c, &r, NULL);
+	cost->peak = UINT64_MAX;
+	if (make_region(s, i) && om_tile_code_new(&i->region, bands, i->join, s->known->scratch, &c)) {
+		cost->peak = om_tile_sweep(s->g, &c, &i->region, NULL);
 		cost->nstep = (uint32_t)c.nstep;
 		s->known->simulated += c.nstep;
 	}
-	om_arena_free(tmp);
+	om_arena_clear(s->known->scratch);
 }
 
-static const struct cost *
-cost_of(om_tile_paths *s, const struct interval *i, struct om_tile_memo *m, uint32_t step)
+static void
+find_bound(om_tile_paths *s, struct interval *i, uint32_t bands, struct cost *cost)
 {
-	struct cost *cost = &m->cost[i->axis][i->join][step];
+	cost->bound = make_region(s, i) ? om_tile_bound(&i->region, bands, i->join, s->known->scratch) : UINT64_MAX;
+	cost->bound += cost->bound == 0;
+	s->known->simulated += (uint64_t)i->region.nband * bands / BOUND_SHARE;
+	om_arena_clear(s->known->scratch);
+}
+
+static bool
+is_possible(const om_tile_paths *s, const struct interval *i, uint32_t bands)
+{
+	const struct om_tile_memo *m = i->memo;
+
+	return !(m->is_known[i->axis] && m->longest[i->axis] < bands) && (uint64_t)bands * (s->cut[i->y] - s->cut[i->x]) <= MOST_STEPS;
+}
+
+/* What the region takes, as long as that may be at most `most` beside what is there anyway. */
+static const struct cost *
+cost_of(om_tile_paths *s, struct interval *i, uint32_t step, uint64_t most)
+{
+	struct cost *cost = &i->memo->cost[i->axis][i->join][step];
+	const uint64_t past = through(s, i->x, i->y);
 	const uint32_t bands = bands_of(i->axis, step);
 
 	if (cost->peak)
 		return cost;
-	if ((m->is_known[i->axis] && m->longest[i->axis] < bands) || (uint64_t)bands * (s->cut[i->y] - s->cut[i->x]) > MOST_STEPS) {
-		*cost = none;
-	} else if (s->known->simulated >= s->known->most) {
+	if (past > most || !is_possible(s, i, bands))
+		return &none;
+	if (s->known->simulated >= s->known->most) {
 		s->known->is_limited = true;
 		return &none;
-	} else {
-		simulate(s, i, m, bands, cost);
 	}
+	if (!cost->bound)
+		find_bound(s, i, bands, cost);
+	if (cost->bound <= most - past)
+		simulate(s, i, bands, cost);
 	return cost;
 }
 
-static bool
-fits(om_tile_paths *s, const struct interval *i, struct om_tile_memo *m, uint32_t step, uint64_t most)
+/* At least this, beside what is there anyway. */
+static uint64_t
+least_of(const struct cost *cost)
 {
-	const struct cost *cost = cost_of(s, i, m, step);
+	return cost->peak ? cost->peak : cost->bound;
+}
 
-	return cost->peak != UINT64_MAX && cost->peak + through(s, i->x, i->y) <= most;
+static bool
+fits(om_tile_paths *s, struct interval *i, uint32_t step, uint64_t most)
+{
+	const uint64_t least = least_of(cost_of(s, i, step, most)), past = through(s, i->x, i->y);
+
+	return past <= most && least <= most - past;
 }
 
 /* The finest number of bands that is possible. */
 static uint32_t
-finest(om_tile_paths *s, const struct interval *i, const struct om_tile_memo *m)
+finest(om_tile_paths *s, const struct interval *i)
 {
-	const uint32_t n = s->cut[i->y] - s->cut[i->x];
 	uint32_t step = FINE;
 
-	while (step > 0 && (bands_of(i->axis, step) > m->longest[i->axis] || bands_of(i->axis, step) * n > MOST_STEPS))
+	while (step > 0 && !is_possible(s, i, bands_of(i->axis, step)))
 		step--;
 	return step;
 }
 
 /* The smallest number of bands with a peak of at most `most`; LADDER: none is known. */
 static uint32_t
-fewest_bands(om_tile_paths *s, const struct interval *i, struct om_tile_memo *m, uint64_t most)
+fewest_bands(om_tile_paths *s, struct interval *i, uint64_t most)
 {
-	uint32_t high = finest(s, i, m), low = 0;
+	uint32_t high = finest(s, i), low = 0;
 
-	if (!fits(s, i, m, high, most)) {
-		const struct cost *cost = cost_of(s, i, m, high);
-		if (cost->peak != UINT64_MAX && cost->peak + through(s, i->x, i->y) > most + most / 2)
+	if (!fits(s, i, high, most)) {
+		const uint64_t least = least_of(cost_of(s, i, high, most));
+		if (least != UINT64_MAX && least + through(s, i->x, i->y) > most + most / 2)
 			return LADDER;
-		for (low = high + 1; low < LADDER && !fits(s, i, m, low, most);)
+		for (low = high + 1; low < LADDER && !fits(s, i, low, most);)
 			low++;
 		return low;
 	}
 	while (low < high) {
 		const uint32_t mid = (low + high) / 2;
-		if (fits(s, i, m, mid, most))
+		if (fits(s, i, mid, most))
 			high = mid;
 		else
 			low = mid + 1;
@@ -222,39 +257,43 @@ fewest_bands(om_tile_paths *s, const struct interval *i, struct om_tile_memo *m,
 }
 
 static bool
-is_region(om_tile_paths *s, const struct interval *i, struct om_tile_memo *m)
+is_region(om_tile_paths *s, struct interval *i)
 {
-	om_tile_region r;
+	const struct om_tile_memo *m = i->memo;
 
-	if (!m->is_known[i->axis]) {
-		om_arena *tmp = om_arena_new();
-		make_region(s, i, m, tmp, &r);
-		om_arena_free(tmp);
-	}
+	if (!m->is_known[i->axis])
+		make_region(s, i);
 	return m->is_region[i->axis] && m->longest[i->axis] >= 2;
+}
+
+/* The region along one axis, with either join, if it has fewer ops than `best`. */
+static void
+choose_along(om_tile_paths *s, struct interval *i, uint64_t most, om_tile_choice *best, uint64_t *peak)
+{
+	const bool may_scatter = is_region(s, i) && s->known->may_scatter && i->memo->scatters[i->axis];
+
+	for (i->join = 0; is_region(s, i) && i->join < OM_TILE_JOINS; i->join++) {
+		const uint32_t step = i->join == OM_TILE_SCATTER && !may_scatter ? LADDER : fewest_bands(s, i, most);
+		if (step == LADDER)
+			continue;
+		const struct cost *cost = cost_of(s, i, step, most);
+		if (cost->nstep >= best->nstep)
+			continue;
+		*best = (om_tile_choice){s->cut[i->x], s->cut[i->y], i->axis, i->join, bands_of(i->axis, step), cost->nstep};
+		*peak = cost->peak + through(s, i->x, i->y);
+	}
 }
 
 /* The region of an interval with the fewest ops whose peak is at most `most`. */
 static bool
 choose(om_tile_paths *s, uint32_t x, uint32_t y, uint64_t most, om_tile_choice *best, uint64_t *peak)
 {
-	struct om_tile_memo *m = memo_of(s, x, y);
-
 	best->nstep = UINT32_MAX;
-	for (int axis = 0; axis < OM_TILE_AXES; axis++)
-		for (int join = 0; join < OM_TILE_JOINS; join++) {
-			const struct interval i = {x, y, (om_tile_axis)axis, (om_tile_join)join};
-			if (!is_region(s, &i, m) || (join == OM_TILE_SCATTER && !(s->known->may_scatter && m->scatters[axis])))
-				continue;
-			const uint32_t step = fewest_bands(s, &i, m, most);
-			if (step == LADDER)
-				continue;
-			const struct cost *cost = cost_of(s, &i, m, step);
-			if (cost->nstep >= best->nstep)
-				continue;
-			*best = (om_tile_choice){s->cut[x], s->cut[y], i.axis, i.join, bands_of(i.axis, step), cost->nstep};
-			*peak = cost->peak + through(s, x, y);
-		}
+	for (int axis = 0; axis < OM_TILE_AXES; axis++) {
+		struct interval i = {.x = x, .y = y, .axis = (om_tile_axis)axis, .memo = memo_of(s, x, y)};
+		choose_along(s, &i, most, best, peak);
+		om_arena_free(i.mem);
+	}
 	return best->nstep != UINT32_MAX;
 }
 

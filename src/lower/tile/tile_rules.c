@@ -5,6 +5,8 @@
  * part that does not agree with that is refused where its op is made (om_tile_part()). */
 #include <config.h>
 
+#include <string.h>
+
 #include "lower/tile/tile_internal.h"
 
 /* Axes of a million rows are not divided: their tables would be larger than the gain. */
@@ -37,7 +39,8 @@ rule_new(om_tile_graph *g, const om_op *op, bool is_sum, uint32_t index, int axi
 	om_tile_rule *r = OM_NEW(g->mem, om_tile_rule);
 	om_slice s;
 
-	*r = (om_tile_rule){.op = op, .is_sum = is_sum, .index = index, .axis = axis, .length = length, .next = g->rule[op->id]};
+	*r = (om_tile_rule){.op = op, .is_sum = is_sum, .index = index, .axis = axis, .length = length, .mem = g->mem,
+		.next = g->rule[op->id]};
 	g->rule[op->id] = r;
 	if (length < 1 || length > LONGEST || !om_op_query(&r->context, g->mem, op) || !om_tile_part(g->mem, r, 0, length, &s))
 		return r;
@@ -118,4 +121,56 @@ om_tile_to(om_tile_rule *r, uint32_t k, int64_t hi)
 	if (r->to[hi * r->op->nin + k] == -1)
 		fill(r, 0, hi, true);
 	return r->to[hi * r->op->nin + k];
+}
+
+/* ---- Parts that were asked for. ---- */
+
+/* The search asks for few parts of each rule, many times.  Which of them are kept does not change what it finds. */
+enum { RECENT = 128 };
+
+struct om_tile_recent {
+	int64_t lo, hi;           /* hi of 0: none */
+	bool exists;
+	om_slice slice;           /* whose parts are in arrays of its own */
+};
+
+static void
+copy_parts(om_arena *mem, om_part **to, const om_part *from, uint32_t n)
+{
+	*to = *to ? *to : OM_NEWN(mem, om_part, n);
+	if (n)
+		memcpy(*to, from, n * sizeof **to);
+}
+
+static void
+compute(om_tile_rule *r, struct om_tile_recent *e, int64_t lo, int64_t hi)
+{
+	om_arena *tmp = om_arena_new();
+	om_part *in = e->slice.in, *out = e->slice.out;
+	om_slice s;
+
+	e->lo = lo;
+	e->hi = hi;
+	e->exists = om_tile_part(tmp, r, lo, hi, &s);
+	if (e->exists) {
+		copy_parts(r->mem, &in, s.in, r->op->nin);
+		copy_parts(r->mem, &out, s.out, r->op->nout);
+		e->slice = s;
+		e->slice.in = in;
+		e->slice.out = out;
+	}
+	om_arena_free(tmp);
+}
+
+const om_slice *
+om_tile_slice(om_tile_rule *r, int64_t lo, int64_t hi)
+{
+	if (!r->recent)
+		r->recent = OM_NEWN(r->mem, struct om_tile_recent, RECENT);
+	struct om_tile_recent *e = &r->recent[(size_t)(lo * 31 + hi) % RECENT];
+	if (hi <= 0)
+		return NULL;
+	if (e->lo != lo || e->hi != hi)
+		compute(r, e, lo, hi);
+	return e->exists ? &e->slice : NULL;
 }

@@ -345,7 +345,7 @@ om_tile_searcher_new(om_session *session, const om_prog *p, const om_tile_reques
 
 	s->session = session;
 	s->mem = mem;
-	s->known = (om_tile_known){.mem = om_arena_new(), .most = r->effort,
+	s->known = (om_tile_known){.mem = om_arena_new(), .scratch = om_arena_new(), .most = r->effort,
 		.may_scatter = !r->only_concat && om_opset_version(p, "") >= FIRST_SCATTER};
 	s->given = (om_tile_paths){.known = &s->known, .mem = s->known.mem, .p = p, .request = *r};
 	om_tile_paths_begin(&s->given);
@@ -358,5 +358,6 @@ om_tile_searcher_end(om_tile_searcher *s)
 	for (om_tile_paths *one = s->known.program; one; one = one->next)
 		if (one->mem)
 			end(one);
+	om_arena_free(s->known.scratch);
 	om_arena_free(s->known.mem);
 }
