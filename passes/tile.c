@@ -157,7 +157,6 @@ describe(const om_prog *p, const om_prog *searched, const om_tile_plan *t, om_ar
 			c->bands, c->nstep};
 	}
 	describe_copies(searched, t, mem, out);
-	describe_limits(t, out);
 	return om_tiling_copy(mem, out);
 }
 
@@ -269,6 +268,14 @@ attempt_both(struct work *w, struct attempt *best)
 	return OM_OK;
 }
 
+static void
+explain(struct work *w, struct attempt *best)
+{
+	om_tile_search_explain(w->searcher, &best->plan);
+	describe_limits(&best->plan, best->tiling);
+	best->tiling = om_tiling_copy(w->mem, best->tiling);
+}
+
 /* Search in the copy w->base. */
 static om_status
 search_in(struct work *w, struct attempt *best)
@@ -279,6 +286,8 @@ search_in(struct work *w, struct attempt *best)
 	OM_TRY(read_request(w->r, w->base, &w->request));
 	w->searcher = om_tile_searcher_new(w->r->session, w->base, &w->request, w->r->scratch);
 	const om_status st = attempt_both(w, best);
+	if (st == OM_OK)
+		explain(w, best);
 	om_tile_searcher_end(w->searcher);
 	return st;
 }

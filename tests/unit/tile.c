@@ -421,6 +421,7 @@ search_with(bench *b, double most_flops)
 
 	om_tile_searcher *s = om_tile_searcher_new(b->s, b->p, &request, b->mem);
 	CU_ASSERT_TRUE(is_ok(b->s, om_tile_search(s, true, &plan)));
+	om_tile_search_explain(s, &plan);
 	om_tile_searcher_end(s);
 	return plan;
 }

@@ -69,6 +69,7 @@ typedef struct om_tile_plan {
 	uint64_t before, after;   /* estimated peaks: untiled, tiled */
 	uint64_t simulated;       /* effort that was spent */
 	bool is_limited;          /* the search ended at its effort */
+	const struct om_tile_paths *of; /* the program that it was found in; it exists as long as the search */
 	om_tiled_step *outside;   /* the highest steps outside of all regions */
 	om_tiled_peak *peak;      /* that were found */
 	size_t noutside, npeak, cappeak; /* how many */
@@ -87,6 +88,9 @@ void om_tile_searcher_end(om_tile_searcher *s);
 /* Find regions that lower the peak and, if `may_copy` and the request allows it, values to compute twice.  What is known about
  * regions, and the plan without copies, serve both. */
 om_status om_tile_search(om_tile_searcher *s, bool may_copy, om_tile_plan *out);
+
+/* Set `outside` and `floor` of a plan: why its peak is not lower. */
+void om_tile_search_explain(const om_tile_searcher *s, om_tile_plan *plan);
 
 /* Make the copies of a plan in `p`: the program that it was made for, or a copy of it with the same ids.  The sizes of the
  * request are then those of the changed program. */

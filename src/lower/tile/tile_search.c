@@ -281,14 +281,14 @@ keep_copies(const om_tile_paths *s, om_arena *mem, om_tile_plan *out)
 	}
 }
 
-/* Its plan, and the reasons, for the program `best`. */
+/* Its plan, for the program `best`, which exists until the search ends. */
 static void
 complete(om_tile_searcher *s, const om_tile_paths *best, om_tile_plan *out)
 {
 	out->simulated = s->known.simulated;
 	out->is_limited |= s->known.is_limited;
 	keep_copies(best, s->mem, out);
-	om_tile_explain(best, s->mem, out);
+	out->of = best;
 }
 
 static om_status
@@ -336,6 +336,12 @@ om_tile_search(om_tile_searcher *s, bool may_copy, om_tile_plan *out)
 		OM_TRY(search_plain(s));
 	*out = s->plain;
 	return may_copy && s->given.request.most_flops > 0 ? search_with_copies(s, out) : OM_OK;
+}
+
+void
+om_tile_search_explain(const om_tile_searcher *s, om_tile_plan *plan)
+{
+	om_tile_explain(plan->of, s->mem, plan);
 }
 
 om_tile_searcher *
