@@ -54,6 +54,12 @@ typedef struct om_pin {
 	const char *arena;       /* the name of an arena of the request */
 } om_pin;
 
+/* Scratch that an op is planned with at least, where it requires some. */
+typedef struct om_scratch_need {
+	const char *value;       /* the first output of the op */
+	uint64_t bytes;
+} om_scratch_need;
+
 /* The requirements on a plan.  Allocated by the caller, initialized by OM_PLAN_REQUEST(); handed to
  * passes by om_host_request(). */
 typedef struct om_plan_request {
@@ -83,6 +89,10 @@ typedef struct om_plan_request {
 	uint32_t npin;           /* how many */
 	bool exact_sizes;        /* values whose size data decide are outside of the plan, instead of in a place for the most
 				    that they may take */
+	const om_scratch_need *scratch; /* ascending by names, for plans that serve more sizes than those of the program:
+				    om_host_pipeline() finds them for ranges; NULL: each op has the scratch that it
+				    requires in the program */
+	uint32_t nscratch;
 } om_plan_request;
 
 /* A request with these fields; the others are those of the default request. */

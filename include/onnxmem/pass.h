@@ -209,7 +209,8 @@ OM_API const char *om_request_pipeline(const om_plan_request *r);
 /* The pipeline that plans `p` as the host requests it: that of the target or, for a precise run, the default one, as by
  * om_host_decided().  With ranges of sizes that the plan is for, it has no passes that rewrite `p` for the executor but make
  * other programs for other sizes, because a plan for all of them needs one program; each pass that is left out gives a message
- * for information.  `open` is the program that `p` was made of, before its dims were bound; copies of it are bound to a few
+ * for information.  For target cpu the request of the host has the scratch that each op requires for any of these sizes, then
+ * (om_plan_request.scratch), until the next call.  `open` is the program that `p` was made of, before its dims were bound; copies of it are bound to a few
  * sizes.  The host owns the text; NULL on failure. */
 OM_API om_status om_host_pipeline(om_host *h, const om_prog *open, const om_prog *p, const om_dim_range *range, uint32_t nrange,
 	const char **pipeline);

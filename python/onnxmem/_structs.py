@@ -150,12 +150,16 @@ class IoRule(c.Structure):
     _fields_ = [("name", c.c_char_p), ("where", c.c_int)]
 
 
+class ScratchNeed(c.Structure):
+    _fields_ = [("value", c.c_char_p), ("bytes", c.c_uint64)]
+
+
 class PlanRequest(c.Structure):
     _fields_ = [("size", c.c_size_t), ("arena", c.POINTER(ArenaSpec)), ("narena", c.c_uint32), ("align", c.c_uint64),
                 ("parallel_safe", c.c_bool), ("target", c.c_int), ("threads", c.c_uint32), ("precise", c.c_bool),
                 ("io", c.c_int), ("io_rule", c.POINTER(IoRule)), ("nio_rule", c.c_uint32), ("ranged", c.c_bool),
                 ("total", c.c_uint64), ("search_nodes", c.c_uint64), ("pin", c.POINTER(Pin)), ("npin", c.c_uint32),
-                ("exact_sizes", c.c_bool)]
+                ("exact_sizes", c.c_bool), ("scratch", c.POINTER(ScratchNeed)), ("nscratch", c.c_uint32)]
 
 
 class PassFlag(c.Structure):

@@ -20,6 +20,10 @@ om_io om_plan_request_io(const om_plan_request *r, const om_value *v);
 /* Do two requests have all inputs and outputs in the same memory? */
 bool om_plan_request_same_io(const om_plan_request *a, const om_plan_request *b);
 
+/* The scratch that the op with this first output is planned with at least; and do two requests have the same? */
+uint64_t om_plan_request_scratch(const om_plan_request *r, const char *value);
+bool om_plan_request_same_scratch(const om_plan_request *a, const om_plan_request *b);
+
 /* Such a copy for plans of `p`: its alignment is at least the size of the widest element in `p`. */
 const om_plan_request *om_plan_request_for(const om_prog *p, const om_plan_request *r, om_arena *mem);
 

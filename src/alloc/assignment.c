@@ -2,6 +2,7 @@
 /* Assignments: decisions about values, stored outside of the program. */
 #include <config.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "alloc/assign.h"
@@ -33,7 +34,36 @@ om_plan_request_copy(const om_plan_request *r, om_arena *mem)
 	to->pin = pin;
 	for (uint32_t k = 0; k < r->npin; k++)
 		pin[k] = (om_pin){om_strdup(mem, pin[k].value), om_strdup(mem, pin[k].arena)};
+	om_scratch_need *need = om_memdup(mem, r->scratch, r->nscratch * sizeof *need);
+	to->scratch = need;
+	for (uint32_t k = 0; k < r->nscratch; k++)
+		need[k].value = om_strdup(mem, need[k].value);
 	return to;
+}
+
+static int
+by_name(const void *name, const void *need)
+{
+	return strcmp(name, ((const om_scratch_need *)need)->value);
+}
+
+uint64_t
+om_plan_request_scratch(const om_plan_request *r, const char *value)
+{
+	const om_scratch_need *x = r->nscratch ? bsearch(value, r->scratch, r->nscratch, sizeof *x, by_name) : NULL;
+
+	return x ? x->bytes : 0;
+}
+
+bool
+om_plan_request_same_scratch(const om_plan_request *a, const om_plan_request *b)
+{
+	if (a->nscratch != b->nscratch)
+		return false;
+	for (uint32_t k = 0; k < a->nscratch; k++)
+		if (a->scratch[k].bytes != b->scratch[k].bytes || strcmp(a->scratch[k].value, b->scratch[k].value) != 0)
+			return false;
+	return true;
 }
 
 om_io
@@ -83,7 +113,8 @@ is_equivalent(const om_prog *p, const om_plan_request *a, const om_plan_request 
 {
 	return a->align == effective_align(p, b->align ? b->align : 64) && a->parallel_safe == b->parallel_safe
 	    && a->target == b->target && a->threads == (b->threads ? b->threads : 1) && a->precise == b->precise
-	    && a->ranged == b->ranged && a->exact_sizes == b->exact_sizes && om_plan_request_same_io(a, b);
+	    && a->ranged == b->ranged && a->exact_sizes == b->exact_sizes && om_plan_request_same_io(a, b)
+	    && om_plan_request_same_scratch(a, b);
 }
 
 void

@@ -11,6 +11,7 @@
 #include "opdef/kernel_call.h"
 #include "opdef/max_sizes.h"
 #include "opdef/op_context.h"
+#include "ir/query.h"
 #include "alloc/is_planned.h"
 
 #define NONE UINT32_MAX
@@ -75,6 +76,16 @@ find_subbuffers(struct facts *w, const om_op *op, om_op_fact *to)
 		to->subbuffer = om_memdup(w->mem, at, op->nin * sizeof *at);
 }
 
+/* A plan that serves other sizes, too, has the most scratch of any. */
+static void
+raise_to_request(const struct facts *w, const om_op *op, om_op_fact *to)
+{
+	const om_value *out = om_op_first_output(op);
+	const uint64_t least = out ? om_plan_request_scratch(w->f->request, out->name) : 0;
+
+	to->workspace = to->workspace < least ? least : to->workspace;
+}
+
 static void
 find_op(struct facts *w, const om_op *op, om_op_fact *to)
 {
@@ -93,6 +104,7 @@ find_op(struct facts *w, const om_op *op, om_op_fact *to)
 		find_subbuffers(w, op, to);
 	w->call.sizes_only = true;
 	to->workspace = om_op_context_scratch(&w->call, w->f->request->threads, w->f->request->precise);
+	raise_to_request(w, op, to);
 }
 
 /* ---- Values. ---- */
@@ -202,7 +214,8 @@ static bool
 is_same_request(const om_plan_request *a, const om_plan_request *b)
 {
 	return a->threads == (b->threads ? b->threads : 1) && a->precise == b->precise && a->ranged == b->ranged
-	    && a->exact_sizes == b->exact_sizes && om_plan_request_same_io(a, b);
+	    && a->exact_sizes == b->exact_sizes && om_plan_request_same_io(a, b)
+	    && om_plan_request_same_scratch(a, b);
 }
 
 const om_op_facts *

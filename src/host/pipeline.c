@@ -12,6 +12,7 @@
 #include "base/split.h"
 #include "host/host.h"
 #include "host/range_binding.h"
+#include "host/range_scratch.h"
 #include "onnxmem/binding.h"
 
 enum { MOST_RANGES = 3 };
@@ -127,21 +128,59 @@ choose(const struct search *w, const char **pass, size_t n, size_t last, const c
 	return OM_OK;
 }
 
+/* The passes of a pipeline up to the last that `is_counted`, and its index; 0: there is none. */
+static const char *
+passes_until(const struct search *w, const char *pipeline, bool (*is_counted)(const char *pass), size_t *last)
+{
+	size_t n;
+	const char **pass = om_split(w->mem, pipeline, ",", &n), *text = "";
+
+	*last = 0;
+	for (size_t k = 0; k < n; k++)
+		*last = is_counted(pass[k]) ? k : *last;
+	for (size_t k = 0; k <= *last; k++)
+		text = join(w, text, pass[k]);
+	return text;
+}
+
 static om_status
 find_pipeline(const struct search *w, const char **pipeline)
 {
-	size_t n, last = 0;
-	const char **pass = om_split(w->mem, *pipeline, ",", &n), *rewriting = "";
+	size_t n, last;
+	const char *rewriting = passes_until(w, *pipeline, rewrites, &last), **pass = om_split(w->mem, *pipeline, ",", &n);
 	bool is_one = true;
 
-	for (size_t k = 0; k < n; k++)
-		last = rewrites(pass[k]) ? k : last;
 	if (last == 0)
 		return OM_OK;
-	for (size_t k = 0; k <= last; k++)
-		rewriting = join(w, rewriting, pass[k]);
 	OM_TRY(make_one_program(w, rewriting, &is_one));
 	return is_one ? OM_OK : choose(w, pass, n, last, pipeline);
+}
+
+static bool
+makes_ops(const char *pass)
+{
+	return rewrites(pass) || strcmp(pass, "prune") == 0;
+}
+
+/* Other consumers have scratch of their own, which is not planned. */
+static om_status
+find_scratch(const struct search *w, const char *pipeline)
+{
+	size_t last;
+	const om_ranged r = {w->open, w->prog, w->range, w->nrange};
+	const char *passes = passes_until(w, pipeline, makes_ops, &last);
+
+	return w->host->request->target == OM_TARGET_CPU ? om_host_find_scratch(w->host, &r, passes) : OM_OK;
+}
+
+static void
+forget_scratch(om_host *h)
+{
+	om_plan_request *to = om_memdup(h->mem, h->request, sizeof *to);
+
+	to->scratch = NULL;
+	to->nscratch = 0;
+	h->request = to;
 }
 
 /* ---- The whole. ---- */
@@ -160,7 +199,11 @@ find_whole(const struct search *w, const char **pipeline)
 {
 	*pipeline = om_host_decided(w->host, w->prog, om_request_pipeline(w->host->request));
 	OM_TRY(om_host_flags(w->host, w->flag, w->nflag, pipeline));
-	return w->nrange ? find_pipeline(w, pipeline) : OM_OK;
+	forget_scratch(w->host);
+	if (w->nrange == 0)
+		return OM_OK;
+	OM_TRY(find_pipeline(w, pipeline));
+	return find_scratch(w, *pipeline);
 }
 
 static om_status

@@ -249,6 +249,15 @@ number(om_block *b, uint32_t step)
 	return step;
 }
 
+const om_value *
+om_op_first_output(const om_op *op)
+{
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k])
+			return op->out[k];
+	return NULL;
+}
+
 void
 om_timeline(om_prog *p)
 {

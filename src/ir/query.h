@@ -47,6 +47,9 @@ om_op_input(const om_op *op, uint32_t k)
 	return k < op->nin ? op->in[k] : NULL;
 }
 
+/* The value that identifies an op in a plan: its first output; NULL if it has none. */
+const om_value *om_op_first_output(const om_op *op);
+
 /* Is the attribute written in the node, not defaulted? */
 bool om_attr_has(const om_op *op, const char *name);
 

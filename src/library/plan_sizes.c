@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "base/guard.h"
+#include "host/range_sizes.h"
 #include "onnxmem/pass.h"
 #include "onnxmem/binding.h"
 #include "onnxmem/formula.h"
@@ -20,43 +21,6 @@ struct check {
 	const om_prog *from;     /* the model, imported again */
 	uint64_t checked;
 };
-
-enum { MOST_SIZES = 1024 };
-
-/* The sizes of a range that are checked, ascending: all or, of more than `most`, the ends and as many between them,
- * at equal distances. */
-static int64_t
-size_at(const om_dim_range *r, uint64_t k, uint64_t most)
-{
-	const uint64_t n = (uint64_t)(r->high - r->low);
-
-	if (n < most)
-		return r->low + (int64_t)k;
-	return r->low + (int64_t)(n / (most - 1) * k + n % (most - 1) * k / (most - 1));
-}
-
-static uint64_t
-count_of(const om_dim_range *r, uint64_t most)
-{
-	const uint64_t n = (uint64_t)(r->high - r->low) + 1;
-
-	return n < most ? n : most;
-}
-
-/* How many sizes of each range are checked, so that there are at most MOST_SIZES combinations. */
-static uint64_t
-most_of_each(const om_plan *plan)
-{
-	uint64_t most = MOST_SIZES;
-
-	for (;; most = most * 3 / 4) {
-		double all = 1;
-		for (uint32_t k = 0; k < plan->nrange; k++)
-			all *= (double)count_of(&plan->range[k], most);
-		if (all <= MOST_SIZES || most <= 2)
-			return most < 2 ? 2 : most;
-	}
-}
 
 static const char *
 binding_text(struct check *w, const om_plan *plan, const int64_t *n)
@@ -121,36 +85,16 @@ check_one(struct check *w, const int64_t *n)
 	return st == OM_OK ? st : om_note(w->session, st, "using the plan for %s", binding_text(w, w->plan, n));
 }
 
-/* The next combination; false: this was the last one. */
-static bool
-step(const om_plan *plan, uint64_t most, uint64_t *at)
-{
-	for (uint32_t k = 0; k < plan->nrange; k++) {
-		if (++at[k] < count_of(&plan->range[k], most))
-			return true;
-		at[k] = 0;
-	}
-	return false;
-}
-
 static om_status
 check_all(struct check *w)
 {
-	const om_plan *plan = w->plan;
-	const uint64_t most = most_of_each(plan);
-	uint64_t *at = OM_NEWN(w->mem, uint64_t, plan->nrange);
-	int64_t *n = OM_NEWN(w->mem, int64_t, plan->nrange);
-	bool all = true;
+	om_size_walk at = om_size_walk_new(w->plan->range, w->plan->nrange, OM_MOST_SIZES, w->mem);
 
 	do {
-		for (uint32_t k = 0; k < plan->nrange; k++)
-			n[k] = size_at(&plan->range[k], at[k], most);
-		OM_TRY(check_one(w, n));
+		OM_TRY(check_one(w, at.n));
 		w->checked++;
-	} while (step(plan, most, at));
-	for (uint32_t k = 0; k < plan->nrange; k++)
-		all &= (uint64_t)(plan->range[k].high - plan->range[k].low) < most;
-	if (!all)
+	} while (om_size_walk_next(&at));
+	if (!at.is_all)
 		om_warn(w->session, "the plan was verified for %" PRIu64 " sizes of its ranges, which have more; a run verifies it "
 			"for its own sizes", w->checked);
 	return OM_OK;

@@ -64,9 +64,6 @@ uint32_t om_span_last(om_op *const *ops, const om_value *v, uint32_t index);
 const char *om_alias_text(om_alias_kind kind);
 bool om_alias_find(const char *text, om_alias_kind *kind);
 
-/* The value that identifies an op in a plan: its first output; NULL if it has none. */
-const om_value *om_op_first_output(const om_op *op);
-
 /* The input shapes of a program with bound inputs, as "x:1,3,224,224;mask:1,?". */
 const char *om_shapes_text(const om_prog *p, om_arena *mem);
 

@@ -634,15 +634,6 @@ aliases(struct writer *w)
 	return all;
 }
 
-const om_value *
-om_op_first_output(const om_op *op)
-{
-	for (uint32_t k = 0; k < op->nout; k++)
-		if (op->out[k])
-			return op->out[k];
-	return NULL;
-}
-
 static void
 scratch_row(struct writer *w, json_t *all, const om_op *op, const om_scratch *s)
 {
