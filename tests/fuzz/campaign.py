@@ -65,6 +65,8 @@ CAMPAIGNS = [
              "programs", 20_000, 100, fuzzer("certificates", "{first}", "{count}")),
     Campaign("hostile", "hostile calls of every operator: out-of-range attributes, shapes, elements",
              "calls", 93_000, 50, ["env", "CASES={count}", "SEED={first}", "tests/ops/hostile"], r"cases=(\d+)"),
+    Campaign("ranges", "random models with symbols: every size of their ranges runs by one plan, by a plan of its own, and in ONNX Runtime",
+             "models", 500, 10, [sys.executable, f"{ROOT}/tests/ranges/programs.py", "./onnxmem", "{first}", "{count}"]),
 ]
 
 # What a seed stands for, where that is more than one case.
