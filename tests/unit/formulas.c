@@ -5,7 +5,10 @@
 #include "alloc/plan_shrink.h"
 #include "alloc/polynomial.h"
 #include "base/rng.h"
+#include "host/host.h"
+#include "ir/edit.h"
 #include "onnxmem/builder.h"
+#include "opdef/op_context.h"
 #include "tests/fixtures.h"
 #include "unit.h"
 
@@ -264,6 +267,99 @@ a_plan_without_ranges_has_none(void)
 	bench_close(&t);
 }
 
+/* ---- Scratch. ---- */
+
+/* Kernels divide rows and columns into blocks, so fewer of them may require more scratch. */
+static const char convolutions[] =
+	"program \"t\" ir 8 opset 17\n"
+	"^g(%x: float32[1,4,N,S]) {\n"
+	"	%shape = const int64[4] {4,4,3,3}\n"
+	"	%w = ConstantOfShape(%shape) {value = tensor float32[1] {0.5}}\n"
+	"	%a = Conv(%x, %w) {kernel_shape = [3, 3], strides = [2, 1], pads = [1, 1, 1, 1]}\n"
+	"	%b = Relu(%a)\n"
+	"	%c = Conv(%b, %w) {kernel_shape = [3, 3], strides = [3, 2]}\n"
+	"	%d = Exp(%c)\n"
+	"	ret %d\n"
+	"}\n";
+
+static const om_dim_range scratch_range[] = {{"N", 9, 20}, {"S", 50, 80}};
+
+/* The program for a size of each, after these passes. */
+static om_prog *
+bound_to(bench *t, int64_t n, int64_t s, const char *passes)
+{
+	om_binding *b = om_binding_new();
+	om_prog *p;
+
+	CU_ASSERT_EQUAL_FATAL(om_binding_dim(t->s, b, "N", n), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_binding_dim(t->s, b, "S", s), OM_OK);
+	CU_ASSERT_FATAL(is_ok(t->s, om_prog_bind(t->s, t->p, b, &p)));
+	if (passes)
+		CU_ASSERT_FATAL(is_ok(t->s, om_host_run(t->h, p, passes)));
+	om_binding_free(b);
+	return p;
+}
+
+/* The most scratch of the op that computes this value, for all sizes. */
+static uint64_t
+most_scratch(bench *t, const char *value, const char *passes)
+{
+	uint64_t most = 0;
+
+	for (int64_t n = scratch_range[0].low; n <= scratch_range[0].high; n++)
+		for (int64_t s = scratch_range[1].low; s <= scratch_range[1].high; s++) {
+			om_prog *p = bound_to(t, n, s, passes);
+			const om_value *v = om_prog_find(p, value);
+			const uint64_t bytes = v ? om_op_scratch(v->def, 1, false) : 0;
+			most = bytes > most ? bytes : most;
+			om_prog_free(p);
+		}
+	return most;
+}
+
+static void
+scratch_is_the_most_of_all_sizes(void)
+{
+	const char *pipeline;
+	bench t;
+
+	unit_start(&t, convolutions, NULL);
+	CU_ASSERT_EQUAL_FATAL(om_host_request(t.h, &(om_plan_request)OM_PLAN_REQUEST(.ranged = true, .target = OM_TARGET_CPU)), OM_OK);
+	om_prog *bound = bound_to(&t, scratch_range[0].high, scratch_range[1].high, NULL);
+	CU_ASSERT_FATAL(is_ok(t.s, om_host_pipeline(t.h, t.p, bound, scratch_range, 2, &pipeline)));
+	CU_ASSERT_FATAL(is_ok(t.s, om_host_run(t.h, bound, pipeline)));
+	CU_ASSERT_FATAL(bound->plan->nscratch > 0);
+	for (uint32_t k = 0; k < bound->plan->nscratch; k++) {
+		const om_scratch *x = &bound->plan->scratch[k];
+		const om_value *out = NULL;
+		for (uint32_t v = 0; v < bound->nvalue && !out; v++)
+			if (bound->values[v]->def && bound->values[v]->def->id == x->op)
+				out = bound->values[v];
+		CU_ASSERT_PTR_NOT_NULL_FATAL(out);
+		CU_ASSERT_EQUAL(x->bytes, most_scratch(&t, out->name, bound->passes));
+	}
+	om_prog_free(bound);
+	bench_close(&t);
+}
+
+/* A request without ranges has no scratch of an earlier one. */
+static void
+scratch_of_ranges_is_forgotten(void)
+{
+	const char *pipeline;
+	bench t;
+
+	unit_start(&t, convolutions, NULL);
+	CU_ASSERT_EQUAL_FATAL(om_host_request(t.h, &(om_plan_request)OM_PLAN_REQUEST(.target = OM_TARGET_CPU)), OM_OK);
+	om_prog *open = bound_to(&t, 20, 80, NULL);
+	CU_ASSERT_FATAL(is_ok(t.s, om_host_pipeline(t.h, t.p, open, scratch_range, 2, &pipeline)));
+	CU_ASSERT(t.h->request->nscratch > 0);
+	CU_ASSERT_FATAL(is_ok(t.s, om_host_pipeline(t.h, t.p, open, NULL, 0, &pipeline)));
+	CU_ASSERT_EQUAL(t.h->request->nscratch, 0);
+	om_prog_free(open);
+	bench_close(&t);
+}
+
 /* ---- Sizes that are divided. ---- */
 
 /* A plan for N and S from `low` to these, with its formulas. */
@@ -384,6 +480,8 @@ static CU_TestInfo formula_tests[] = {
 	{"formulas are written as text", formulas_are_written_as_text},
 	{"formulas are what plans take", formulas_are_what_plans_take},
 	{"a plan without ranges has none", a_plan_without_ranges_has_none},
+	{"scratch is the most of all sizes", scratch_is_the_most_of_all_sizes},
+	{"scratch of ranges is forgotten", scratch_of_ranges_is_forgotten},
 	{"strides lead to quotients", strides_lead_to_quotients},
 	{"a size that is no polynomial is the reason", a_size_that_is_no_polynomial_is_the_reason},
 	{"what is outside has quotients or is not known", what_is_outside_has_quotients_or_is_not_known},
