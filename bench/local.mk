@@ -50,7 +50,7 @@ bench-eager: all bench/eager$(EXEEXT)
 	ONNXMEM_THREADS=1 bench/eager$(EXEEXT)
 bench-small-ops: all bench/small_ops$(EXEEXT)
 	bench/small_ops$(EXEEXT)
-# The memory of runs beside onnxsim, onnx-tool and ONNX Runtime, which PYTHON has, and ExecuTorch, TVM and LiteRT, whose packages are installed
+# The memory of runs beside onnxsim, onnx-tool and ONNX Runtime, which PYTHON has, and ExecuTorch, TVM, USMP and LiteRT, whose packages are installed
 # in the folder ENVIRONMENTS.
 bench-totals: all
 	folder='$(ENVIRONMENTS)'; $(PYTHON) $(srcdir)/bench/totals.py --onnxmem '$(abs_top_builddir)/onnxmem$(EXEEXT)' --page $(srcdir)/docs/totals.md \

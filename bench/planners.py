@@ -5,6 +5,7 @@
     planners.py ort MODEL.onnx...          ONNX Runtime, measured
     planners.py executorch PROBLEM.csv...  ExecuTorch's memory planning
     planners.py tvm MODEL.onnx...          TVM's StaticPlanBlockMemory
+    planners.py usmp MODEL.onnx...         USMP, the planner of TVM before Relax
     planners.py litert MODEL.onnx...       LiteRT's arena, measured
 
 For each file a line: a JSON object with `bytes`, of intermediate values, inputs and outputs, or `fails`, why there are none.
@@ -17,6 +18,9 @@ For each file a line: a JSON object with `bytes`, of intermediate values, inputs
   these sizes and lifetimes.  Models are not exported by torch, which would make other graphs of them.
 * tvm: Relax, from the importer of ONNX by LegalizeOps, with and without fusion of ops, to StaticPlanBlockMemory; the sum of its
   storages, and inputs and outputs, which are the caller's.  The smaller figure counts.
+* usmp: Relay, from the importer of ONNX by the ahead-of-time executor to UnifiedStaticMemoryPlanner, with inputs and outputs in its
+  pool, an alignment of 1, and each of its algorithms; the smallest figure counts.  It is that of hhb-tvm, a fork of TVM 0.16.dev0,
+  because packages of TVM itself that have it cannot be installed.  Code is not generated.
 * litert: onnx2tf makes a .tflite file of the model, with channels last; then, after allocate_tensors() without a delegate, from the
   first to the last byte of inputs and of results of ops.  onnx2tf would download pictures to compare results with, which is
   replaced by numbers.
@@ -136,6 +140,44 @@ def tvm(path):
     return min(found)
 
 
+# ---- USMP. ----
+
+USMP_ALGORITHMS = ("greedy_by_size", "greedy_by_conflicts", "hill_climb")
+
+
+def usmp_pools(tvm, relay, module, params, algorithm):
+    """Bytes of the pool of values, by the pass that ends the planning; the build ends there."""
+    from tvm.relay.backend import Executor, Runtime
+    found = []
+
+    @tvm.instrument.pass_instrument
+    class Planned:
+        def run_after_pass(self, module, info):
+            if info.name == "tir.transform.UnifiedStaticMemoryPlanner":
+                pools = module["__tvm_main__"].attrs["pool_args"]
+                found.append(sum(int(p.allocated_size) for p in pools if "const" not in str(p.pool_info.pool_name)))
+                raise StopIteration
+
+    settings = {"tir.disable_vectorize": True, "tir.usmp.enable": True, "tir.usmp.algorithm": algorithm, "tir.usmp.use_workspace_io": True}
+    executor = Executor("aot", {"unpacked-api": True, "interface-api": "c", "workspace-byte-alignment": 1, "constant-byte-alignment": 1})
+    try:
+        with tvm.transform.PassContext(opt_level=3, instruments=[Planned()], config=settings):
+            relay.build(module, "c", executor=executor, runtime=Runtime("crt"), params=params)
+    except Exception:
+        if not found:
+            raise
+    return found[0]
+
+
+def usmp(path):
+    os.environ["TVM_FFI"] = "ctypes"  # the package is of another version of Python
+    import onnx
+    import tvm
+    from tvm import relay
+    module, params = relay.frontend.from_onnx(onnx.load(path), freeze_params=True)
+    return min(usmp_pools(tvm, relay, module, params, a) for a in USMP_ALGORITHMS)
+
+
 # ---- LiteRT. ----
 
 def converted(path, folder):
@@ -170,7 +212,13 @@ def litert(path):
     return max(at + n for at, n in spans) - min(at for at, _ in spans)
 
 
-WAYS = {"ort": ort, "executorch": executorch, "tvm": tvm, "litert": litert}
+WAYS = {"ort": ort, "executorch": executorch, "tvm": tvm, "usmp": usmp, "litert": litert}
+
+
+def reason(e):
+    """A line that says why; TVM begins with a trace of the stack."""
+    lines = str(e).strip().splitlines() or [type(e).__name__]
+    return lines[-1] if lines[0].startswith("Traceback") else lines[0]
 
 
 def main():
@@ -186,7 +234,7 @@ def main():
             if isinstance(e, ImportError) and "." not in (e.name or "."):
                 print(json.dumps({"fails": "not installed: %s" % e}), flush=True)
                 continue
-            why = (str(e).strip().splitlines() or [type(e).__name__])[0]
+            why = reason(e)
             answer = {"fails": why.replace(path, os.path.basename(path))[:200]}
         print(json.dumps(answer), flush=True)
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory of a run without weights, as planned by onnxmem and by other planners of ONNX models.
 
-    totals.py --onnxmem COMMAND [--page FILE] [--install FOLDER | --peers PYTHON --litert PYTHON] [--answers FILE] [--limit SECONDS]
+    totals.py --onnxmem COMMAND [--page FILE] [--install FOLDER | --peers PYTHON --usmp PYTHON --litert PYTHON] [--answers FILE] [--limit SECONDS]
               MODEL.onnx...
 
 For each model, all with an alignment of 1 and the same shapes (open dims are 1, or of DIMS below):
@@ -11,9 +11,9 @@ For each model, all with an alignment of 1 and the same shapes (open dims are 1,
 * onnxsim, `plan_activation_memory()` after shape inference: its arena has inputs and outputs, too.  A tensor whose size
   it does not know is left out, so a plan with such tensors is no plan of the model: it is shown in brackets;
 * onnx-tool, `compress_memory()`;
-* ONNX Runtime, ExecuTorch, TVM and LiteRT, by planners.py, which tells how.  The last three run with PYTHON, that of an environment
-  which has them: executorch and apache-tvm, and onnx2tf and ai-edge-litert, which want other versions of packages.  --install makes
-  both environments in FOLDER, unless they are there.  The four peers are asked side by side, for at most SECONDS a model (300).  --answers
+* ONNX Runtime, ExecuTorch, TVM, USMP and LiteRT, by planners.py, which tells how.  The last four run with PYTHON, that of an environment
+  which has them: executorch and apache-tvm; hhb-tvm; onnx2tf and ai-edge-litert: each wants other versions of packages.  --install makes
+  the environments in FOLDER, unless they are there.  The five peers are asked side by side, for at most SECONDS a model (300).  --answers
 keeps what they answer in FILE, by peer, version, and digest of the model, so that they are asked once; with --install, in FOLDER.
 
 Exits with 1 where a peer that plans the whole model takes less.  Versions are those that are installed.
@@ -44,8 +44,9 @@ NOTES = """\
 * ONNX Runtime: what its arena has taken from the system after runs on zeros, taking no more than what is requested; the smaller figure of those with and without memory patterns, and the inputs, which are the caller's. The arena has the scratch
   of kernels, too, and rounds to 256 bytes; weights are outside of it and not packed. Its graph optimizations are on, so it runs another graph.
 * ExecuTorch: `greedy`, the algorithm of its `MemoryPlanningPass`, on the values of the ONNX model with their lifetimes in the order of the file; views share memory. Exporting the models from torch would make other graphs.
-* TVM: the importer of Relax for ONNX, `LegalizeOps` and `StaticPlanBlockMemory`, with and without fusion of ops; the smaller figure, with inputs and outputs. USMP, the planner of offsets of its former versions, is in none of the packages
-  that can be installed for this Python (0.25.0 is the oldest).
+* TVM: the importer of Relax for ONNX, `LegalizeOps` and `StaticPlanBlockMemory`, with and without fusion of ops; the smaller figure, with inputs and outputs.
+* USMP: the planner of offsets of versions of TVM that had Relay. The package index has apache-tvm from 0.25.0 on, without it, so it is that of hhb-tvm, a fork of TVM 0.16.dev0: the importer of Relay for ONNX and
+  `UnifiedStaticMemoryPlanner` of the ahead-of-time executor for C, with inputs and outputs in its pool; the smallest figure of `greedy_by_size`, `greedy_by_conflicts` and `hill_climb`. Buffers that ops need inside count, too. It takes models whose sizes are all known.
 * LiteRT: it reads `.tflite` files alone, which onnx2tf makes of the models: with channels last, and transposes where that needs them. Without a delegate, from the first to the last byte of inputs and of results of ops, with scratch of kernels that lies between them; its arena keeps inputs during the whole run."""
 
 
@@ -107,9 +108,9 @@ def onnx_tool_total(path):
 
 # ---- Peers in processes of their own. ----
 
-PEERS = ("ort", "executorch", "tvm", "litert")
-PACKAGES = {"ort": "onnxruntime", "executorch": "executorch", "tvm": "apache-tvm", "litert": "ai-edge-litert"}
-TITLES = {"ort": "ONNX Runtime", "executorch": "ExecuTorch", "tvm": "TVM", "litert": "LiteRT"}
+PEERS = ("ort", "executorch", "tvm", "usmp", "litert")
+PACKAGES = {"ort": "onnxruntime", "executorch": "executorch", "tvm": "apache-tvm", "usmp": "hhb-tvm", "litert": "ai-edge-litert"}
+TITLES = {"ort": "ONNX Runtime", "executorch": "ExecuTorch", "tvm": "TVM", "usmp": "USMP", "litert": "LiteRT"}
 
 
 class Answers:
@@ -188,7 +189,16 @@ def ask_all(command, python, files, before, limit):
 
 
 ENVIRONMENTS = {"peers": ("torch", "executorch==1.5.1", "apache-tvm==0.27.0.post1", "onnx", "numpy"),
+                "usmp": ("numpy<1.24", "onnx<1.17", "protobuf<5", "attrs", "cloudpickle", "decorator", "ml-dtypes", "psutil", "scipy", "tornado", "typing-extensions", "tqdm", "tflite"),
                 "litert": ("ai-edge-litert==2.1.0", "onnx2tf==1.29.24")}
+# Packages for another version of Python, whose shared libraries need none.
+FOREIGN = {"usmp": ("3.10", "hhb-tvm==3.2.3")}
+
+
+def install_foreign(python, version, package):
+    where = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], capture_output=True, text=True, check=True)
+    subprocess.run([python, "-m", "pip", "install", "-q", "--no-deps", "--only-binary=:all:", "--python-version", version, "--target", where.stdout.strip(),
+                    package], check=True)
 
 
 def install(folder, name):
@@ -198,6 +208,8 @@ def install(folder, name):
     if not os.path.exists(done):
         subprocess.run([sys.executable, "-m", "venv", where], check=True)
         subprocess.run([python, "-m", "pip", "install", "-q", *ENVIRONMENTS[name]], check=True)
+        if name in FOREIGN:
+            install_foreign(python, *FOREIGN[name])
         open(done, "w").close()
     return python
 
@@ -272,12 +284,12 @@ def number_of(text):
 
 def page(rows, python):
     versions = [(p, metadata.version(p)) for p in ("onnxsim", "onnx-tool", "onnxruntime")]
-    versions += [(p, version_of(python[way], p)) for way, p in (("executorch", "executorch"), ("tvm", "apache-tvm"), ("litert", "ai-edge-litert"), ("litert", "onnx2tf"))]
+    versions += [(p, version_of(python[way], p)) for way, p in (("executorch", "executorch"), ("tvm", "apache-tvm"), ("usmp", "hhb-tvm"), ("litert", "ai-edge-litert"), ("litert", "onnx2tf"))]
     yield "# Memory of a run, beside other planners\n"
     yield f"Made by `bench/totals.py`; {', '.join(f'{p} {v}' for p, v in versions if v)}. Bytes of intermediate values, inputs and outputs together, without weights, with an alignment of 1."
     yield "*arena*: with `--io arena`. *caller*: inputs and outputs in memory of the caller, the default. Brackets: onnxsim does not know the size of some tensors and leaves them out,"
     yield "so that its plan is not one of the whole model. *fails*: the peer reports an error for this model. *–*: it was not asked.\n"
-    yield "| model | arena | caller | onnxsim | onnx-tool | ONNX Runtime | ExecuTorch | TVM | LiteRT | proof |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---|"
+    yield "| model | arena | caller | onnxsim | onnx-tool | ONNX Runtime | ExecuTorch | TVM | USMP | LiteRT | proof |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|"
     for r in rows:
         peer = " | ".join(peer_cell(r[way]) for way in PEERS)
         yield f"| {r['name']} | {cell(r['arena'])} | {cell(r['caller'])} | {r.get('onnxsim', '–')} | {r.get('onnx-tool', '–')} | {peer} | {r['note']} |"
@@ -297,16 +309,17 @@ def main():
     a.add_argument("--onnxmem", required=True)
     a.add_argument("--page")
     a.add_argument("--peers", help="the Python of an environment with executorch and apache-tvm")
+    a.add_argument("--usmp", help="the Python of an environment with hhb-tvm")
     a.add_argument("--litert", help="the Python of an environment with onnx2tf and ai-edge-litert")
-    a.add_argument("--install", metavar="FOLDER", help="make both environments in this folder, unless they are there")
+    a.add_argument("--install", metavar="FOLDER", help="make the environments in this folder, unless they are there")
     a.add_argument("--answers", metavar="FILE", help="keep the answers of peers in this file")
     a.add_argument("--limit", metavar="SECONDS", type=int, default=300, help="the most that a peer takes for a model")
     a.add_argument("models", nargs="+")
     o = a.parse_args()
     if o.install:
-        o.peers, o.litert = (install(o.install, name) for name in ENVIRONMENTS)
+        o.peers, o.usmp, o.litert = (install(o.install, name) for name in ENVIRONMENTS)
         o.answers = o.answers or os.path.join(o.install, "answers.json")
-    python = {"ort": sys.executable, "executorch": o.peers, "tvm": o.peers, "litert": o.litert}
+    python = {"ort": sys.executable, "executorch": o.peers, "tvm": o.peers, "usmp": o.usmp, "litert": o.litert}
     with tempfile.TemporaryDirectory() as folder:
         rows = [row(o.onnxmem, m, folder) for m in o.models]
         add_peers(rows, ask_all(o.onnxmem, python, [r["file"] for r in rows], Answers(o.answers), o.limit))
