@@ -57,7 +57,7 @@ typedef struct om_pin {
 /* Scratch that an op is planned with at least, where it requires some. */
 typedef struct om_scratch_need {
 	const char *value;       /* the first output of the op */
-	uint64_t bytes;
+	uint64_t bytes;          /* the scratch */
 } om_scratch_need;
 
 /* The requirements on a plan.  Allocated by the caller, initialized by OM_PLAN_REQUEST(); handed to
@@ -92,7 +92,7 @@ typedef struct om_plan_request {
 	const om_scratch_need *scratch; /* ascending by names, for plans that serve more sizes than those of the program:
 				    om_host_pipeline() finds them for ranges; NULL: each op has the scratch that it
 				    requires in the program */
-	uint32_t nscratch;
+	uint32_t nscratch;       /* how many */
 } om_plan_request;
 
 /* A request with these fields; the others are those of the default request. */
