@@ -62,20 +62,13 @@ outline(const struct search *w, const om_prog *p)
 static om_status
 run_for(const struct search *w, const int64_t *n, const char *passes, const char **text)
 {
-	om_binding *b = om_binding_new();
-	om_prog *p = NULL;
-	om_status st = b ? om_bind_sizes(w->session, &(om_ranged){w->open, w->prog, w->range, w->nrange}, n, b)
-	    : om_fail(w->session, OM_MEMORY, "no memory to bind symbols");
+	const om_ranged r = {w->open, w->prog, w->range, w->nrange};
+	om_prog *p;
 
-	if (st == OM_OK)
-		st = om_prog_bind(w->session, w->open, b, &p);
-	if (st == OM_OK)
-		st = om_host_run(w->host, p, passes);
-	if (st == OM_OK)
-		*text = outline(w, p);
+	OM_TRY(om_host_run_sizes(w->host, &r, n, passes, &p));
+	*text = outline(w, p);
 	om_prog_free(p);
-	om_binding_free(b);
-	return st;
+	return OM_OK;
 }
 
 /* Do the passes make one program of all sizes?  Combinations of sizes are compared with those that are all largest. */
@@ -173,16 +166,6 @@ find_scratch(const struct search *w, const char *pipeline)
 	return w->host->request->target == OM_TARGET_CPU ? om_host_find_scratch(w->host, &r, passes) : OM_OK;
 }
 
-static void
-forget_scratch(om_host *h)
-{
-	om_plan_request *to = om_memdup(h->mem, h->request, sizeof *to);
-
-	to->scratch = NULL;
-	to->nscratch = 0;
-	h->request = to;
-}
-
 /* ---- The whole. ---- */
 
 const char *
@@ -199,7 +182,7 @@ find_whole(const struct search *w, const char **pipeline)
 {
 	*pipeline = om_host_decided(w->host, w->prog, om_request_pipeline(w->host->request));
 	OM_TRY(om_host_flags(w->host, w->flag, w->nflag, pipeline));
-	forget_scratch(w->host);
+	om_host_set_scratch(w->host, NULL, 0);
 	if (w->nrange == 0)
 		return OM_OK;
 	OM_TRY(find_pipeline(w, pipeline));

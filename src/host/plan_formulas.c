@@ -55,18 +55,6 @@ struct sampling {
 
 /* ---- Sizes of values. ---- */
 
-static om_status
-bind_all(const struct sampling *w, const int64_t *n, om_binding *b, om_prog **out)
-{
-	const om_ranged r = {w->open, w->p, w->plan->range, w->plan->nrange};
-
-	if (!b)
-		return OM_MEMORY;
-	OM_TRY(om_bind_sizes(w->host->session, &r, n, b));
-	OM_TRY(om_prog_bind(w->host->session, w->open, b, out));
-	return om_host_run(w->host, *out, w->p->passes ? w->p->passes : "shapes");
-}
-
 static const om_value *
 same_value(const om_prog *p, const om_value *v)
 {
@@ -112,16 +100,15 @@ numbers_text(const struct sampling *w, const int64_t *n)
 static om_status
 sizes_at(struct sampling *w, const int64_t *n, int64_t *bytes)
 {
-	om_binding *b = om_binding_new();
-	om_prog *p = NULL;
-	const om_status st = bind_all(w, n, b, &p);
+	const om_ranged r = {w->open, w->p, w->plan->range, w->plan->nrange};
+	om_prog *p;
+	const om_status st = om_host_run_sizes(w->host, &r, n, w->p->passes ? w->p->passes : "shapes", &p);
 
 	if (st == OM_OK)
 		read_sizes(w, p, bytes);
 	else if (st != OM_MEMORY)
 		w->why = om_printf(w->mem, "%s is not possible: %s", numbers_text(w, n), om_message(w->host->session));
 	om_prog_free(p);
-	om_binding_free(b);
 	return st == OM_MEMORY ? st : OM_OK;
 }
 

@@ -100,3 +100,21 @@ om_bind_sizes(om_session *session, const om_ranged *r, const int64_t *n, om_bind
 		OM_TRY(bind_input(session, &s, r->open->first->param[k], b));
 	return OM_OK;
 }
+
+om_status
+om_host_run_sizes(om_host *h, const om_ranged *r, const int64_t *n, const char *passes, om_prog **out)
+{
+	om_binding *b = om_binding_new();
+	om_prog *p = NULL;
+	om_status st = b ? om_bind_sizes(h->session, r, n, b) : om_fail(h->session, OM_MEMORY, "no memory to bind symbols");
+
+	if (st == OM_OK)
+		st = om_prog_bind(h->session, r->open, b, &p);
+	if (st == OM_OK)
+		st = om_host_run(h, p, passes);
+	om_binding_free(b);
+	if (st != OM_OK)
+		om_prog_free(p);
+	*out = st == OM_OK ? p : NULL;
+	return st;
+}

@@ -3,6 +3,7 @@
 #ifndef OM_RANGE_BINDING_H
 #define OM_RANGE_BINDING_H
 
+#include "host/host.h"
 #include "onnxmem/binding.h"
 #include "onnxmem/plan.h"
 
@@ -16,5 +17,8 @@ typedef struct om_ranged {
 /* Add to `b` what `bound` was bound to, but for the numbers `n` of the symbols with a range, and of dims that follow from
  * them. */
 om_status om_bind_sizes(om_session *s, const om_ranged *r, const int64_t *n, om_binding *b);
+
+/* A copy of `open` that is bound so, after these passes; NULL on failure. */
+om_status om_host_run_sizes(om_host *h, const om_ranged *r, const int64_t *n, const char *passes, om_prog **out);
 
 #endif

@@ -59,19 +59,12 @@ add_ops(struct search *w, const om_prog *p)
 static om_status
 look_at(struct search *w, const int64_t *n)
 {
-	om_session *const s = w->host->session;
-	om_binding *b = om_binding_new();
-	om_prog *p = NULL;
-	om_status st = b ? om_bind_sizes(s, w->r, n, b) : om_fail(s, OM_MEMORY, "no memory to bind symbols");
+	om_prog *p;
+	const om_status st = om_host_run_sizes(w->host, w->r, n, w->passes, &p);
 
-	if (st == OM_OK)
-		st = om_prog_bind(s, w->r->open, b, &p);
-	if (st == OM_OK)
-		st = om_host_run(w->host, p, w->passes);
 	if (st == OM_OK)
 		add_ops(w, p);
 	om_prog_free(p);
-	om_binding_free(b);
 	return st == OM_MEMORY ? st : OM_OK;
 }
 
@@ -81,19 +74,26 @@ by_name(const void *a, const void *b)
 	return strcmp(((const om_scratch_need *)a)->value, ((const om_scratch_need *)b)->value);
 }
 
+void
+om_host_set_scratch(om_host *h, const om_scratch_need *need, uint32_t n)
+{
+	om_plan_request *to = om_memdup(h->mem, h->request, sizeof *to);
+
+	to->scratch = need;
+	to->nscratch = n;
+	h->request = to;
+}
+
 static void
 set_request(struct search *w)
 {
-	om_plan_request *to = om_memdup(w->host->mem, w->host->request, sizeof *to);
 	om_scratch_need *all = OM_NEWN(w->host->mem, om_scratch_need, w->n);
 
 	for (size_t k = 0; k < w->n; k++)
 		all[k] = *w->need[k];
 	if (w->n)
 		qsort(all, w->n, sizeof *all, by_name);
-	to->scratch = all;
-	to->nscratch = (uint32_t)w->n;
-	w->host->request = to;
+	om_host_set_scratch(w->host, all, (uint32_t)w->n);
 }
 
 om_status

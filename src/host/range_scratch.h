@@ -11,4 +11,7 @@
  * have few ops in all; else a selection, those for which plans are verified. */
 om_status om_host_find_scratch(om_host *h, const om_ranged *r, const char *rewriting);
 
+/* Sets it to these `n`, which are not copied; NULL: each op has what it requires in its program. */
+void om_host_set_scratch(om_host *h, const om_scratch_need *need, uint32_t n);
+
 #endif
