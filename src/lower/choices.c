@@ -16,7 +16,7 @@ static const int64_t blocks[] = {100, 50, 200};
 
 static const char *const algorithms[] = {"gemm", "winograd4", "winograd2"};
 
-enum { NALGORITHM = sizeof algorithms / sizeof algorithms[0], NBLOCK = sizeof blocks / sizeof blocks[0], LEAST = 10, MOST = 1000 };
+enum { NALGORITHM = sizeof algorithms / sizeof algorithms[0], NBLOCK = sizeof blocks / sizeof blocks[0] };
 
 /* ---- Keys. ---- */
 
@@ -144,7 +144,7 @@ om_choice_read(const char *text, size_t n, om_choice *c)
 			c->algorithm = algorithms[k];
 	if (at)
 		c->block = strtoll(at + 1, &end, 10);
-	return c->algorithm && (!at || (end == text + n && end > at + 1 && c->block >= LEAST && c->block <= MOST));
+	return c->algorithm && (!at || (end == text + n && end > at + 1 && c->block >= OM_LEAST_BLOCK && c->block <= OM_MOST_BLOCK));
 }
 
 const char *

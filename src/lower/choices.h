@@ -12,7 +12,7 @@
 #include "lower/conv_algorithm.h"
 #include "onnxmem/ir.h"
 
-enum { OM_CHOICE_MOST = 16, OM_CHOICE_TEXT = 32 };
+enum { OM_CHOICE_MOST = 16 };
 
 typedef struct om_choice {
 	const char *algorithm;   /* "gemm", "winograd4", "winograd2"; a static string */

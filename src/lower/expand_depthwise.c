@@ -17,7 +17,6 @@ enum { X, PACKED, BIAS, RESIDUAL };
 enum {
 	LARGE = 384 << 10,        /* bytes: a smaller image stays in a second cache from one op to the next */
 	NEAR_WEIGHTS = 64 << 10,  /* bytes of the product's weights, which are read again for every few lines */
-	MOST_DEPTH = 256,         /* input channels, as of the operator */
 };
 
 static bool
@@ -52,7 +51,7 @@ pays(const om_op *product)
 {
 	const om_shape *x = &product->in[X]->shape;
 
-	return om_shape_is_known(x) && om_shape_is_known(&product->out[0]->shape) && x->rank == 4 && x->dim[3] <= MOST_DEPTH
+	return om_shape_is_known(x) && om_shape_is_known(&product->out[0]->shape) && x->rank == 4 && x->dim[3] <= OM_MOST_EXPANDED_DEPTH
 	    && om_value_bytes(product->out[0]) / (uint64_t)(x->dim[0] > 0 ? x->dim[0] : 1) > LARGE
 	    && om_value_bytes(product->in[PACKED]) <= NEAR_WEIGHTS;
 }

@@ -14,8 +14,7 @@
 #define OM_LOWER_LAYOUT_H
 
 #include "onnxmem/builder.h"
-
-#define OM_CPU_DOMAIN "org.onnxmem.cpu"
+#include "opdef/cpu_domain.h"
 
 /* Position k of the form is axis `axis[k]` of the original value. */
 typedef struct om_form {

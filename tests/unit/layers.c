@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/layer_plan.h"
+#include "opdef/cpu_domain.h"
 #include "random_window.h"
 #include "unit.h"
 

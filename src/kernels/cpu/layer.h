@@ -15,7 +15,7 @@
 #include "base/parallel.h"
 #include "kernels/cpu/epilogue.h"
 
-enum { OM_PANEL = 32, OM_LAYER_AXES = 3, OM_LEAST_BLOCK = 10, OM_MOST_BLOCK = 1000 };
+enum { OM_PANEL = 32, OM_LAYER_AXES = 3 };
 
 /* Winograd's algorithm computes tiles of 4 by 4 or of 2 by 2 outputs. */
 typedef enum om_layer_algorithm { OM_LAYER_GEMM, OM_LAYER_WINOGRAD4, OM_LAYER_WINOGRAD2 } om_layer_algorithm;

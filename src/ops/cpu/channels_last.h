@@ -4,9 +4,8 @@
 #define OM_CHANNELS_LAST_H
 
 #include "kernels/cpu/geometry.h"
+#include "opdef/cpu_domain.h"
 #include "opdef/geometry/window.h"
-
-#define OM_CPU_DOMAIN "org.onnxmem.cpu"
 
 /* Attributes of a window; pads are always explicit. */
 #define OM_LAST_WINDOW_ATTRS(wants_kernel)                                     \

@@ -5,8 +5,7 @@
 
 #include "kernels/cpu/layer.h"
 #include "onnxmem/opdef.h"
-
-#define OM_CPU_DOMAIN "org.onnxmem.cpu"
+#include "opdef/cpu_domain.h"
 
 /* The layer that an op with known shapes computes; checks everything that its shapes and attributes have to
  * satisfy. */

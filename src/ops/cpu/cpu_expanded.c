@@ -18,10 +18,7 @@
 
 enum { X, EXPANSION, PACKED, EXPANSION_BIAS, B };
 
-enum {
-	BUFFER_BYTES = 256 << 10, /* half of a second cache */
-	MOST_DEPTH = 256,         /* input channels that a product sums at once, whatever the number of its rows */
-};
+enum { BUFFER_BYTES = 256 << 10 };  /* half of a second cache */
 
 static const om_attr_spec expanded_attrs[] = {
 	OM_LAST_WINDOW_ATTRS(true),
@@ -41,9 +38,9 @@ check_expansion(const om_op_context *c, int64_t channels)
 
 	if (x->dim[3] < 0)
 		return OM_OK;
-	if (x->dim[3] > MOST_DEPTH)
+	if (x->dim[3] > OM_MOST_EXPANDED_DEPTH)
 		return om_op_fail(c->session, OM_SHAPE, c->op, "the input has %lld channels, expected at most %d",
-			(long long)x->dim[3], MOST_DEPTH);
+			(long long)x->dim[3], OM_MOST_EXPANDED_DEPTH);
 	if (om_layer_weights(&l) > INT64_MAX)
 		return om_wrong(c, "the packed weights are too large");
 	return w->rank < 0 ? OM_OK : om_last_list(c, EXPANSION, "the weights of the expansion", (int64_t)om_layer_weights(&l));
