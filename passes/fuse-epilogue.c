@@ -238,38 +238,39 @@ is_addition(const om_op *op)
 	return *op->domain == '\0' && op->nin == 2 && (strcmp(op->type, "Add") == 0 || strcmp(op->type, "Sum") == 0);
 }
 
-/* ---- The walk. ---- */
-
 static om_status
-fuse_block(struct fuse *f, om_block *b)
+fuse_op(struct fuse *f, om_op *op)
 {
-	for (om_op *op = b->first, *next; op; op = next) {
-		bool done = false;
-		next = op->next;
-		for (uint32_t k = 0; k < op->nbody; k++)
-			OM_TRY(fuse_block(f, op->body[k]));
-		if (!op->opdef || op->is_folded || op->nout != 1 || !op->out[0])
-			continue;
-		if (is_addition(op))
-			OM_TRY(fuse_addition(f, op, &done));
-		else
-			fuse_activation(f, op);
-	}
+	bool done = false;
+
+	if (is_addition(op))
+		return fuse_addition(f, op, &done);
+	fuse_activation(f, op);
 	return OM_OK;
 }
 
-/* When products have their activations: a depthwise convolution takes the one that it alone reads. */
+/* A depthwise convolution takes the product that it alone reads. */
 static om_status
-expand_block(struct fuse *f, om_block *b)
+expand_op(struct fuse *f, om_op *op)
+{
+	bool done;
+
+	OM_TRY(om_expand_depthwise(f->r->session, f->p, op, &done));
+	om_count(f->r, "expansions", done);
+	return OM_OK;
+}
+
+/* ---- The walk. ---- */
+
+static om_status
+walk(struct fuse *f, om_block *b, om_status (*visit)(struct fuse *f, om_op *op))
 {
 	for (om_op *op = b->first, *next; op; op = next) {
-		bool done = false;
 		next = op->next;
 		for (uint32_t k = 0; k < op->nbody; k++)
-			OM_TRY(expand_block(f, op->body[k]));
-		if (op->opdef && !op->is_folded)
-			OM_TRY(om_expand_depthwise(f->r->session, f->p, op, &done));
-		om_count(f->r, "expansions", done);
+			OM_TRY(walk(f, op->body[k], visit));
+		if (op->opdef && !op->is_folded && op->nout == 1 && op->out[0])
+			OM_TRY(visit(f, op));
 	}
 	return OM_OK;
 }
@@ -280,8 +281,8 @@ run(om_run *r, om_prog *p)
 	struct fuse f = {r, p};
 
 	om_timeline(p);
-	OM_TRY(fuse_block(&f, p->first));
-	return expand_block(&f, p->first);
+	OM_TRY(walk(&f, p->first, fuse_op));
+	return walk(&f, p->first, expand_op);   /* when products have their activations */
 }
 
 static const om_pass_counter counters[] = {
