@@ -38,7 +38,7 @@ struct tune {
 	double start;            /* milliseconds */
 	om_tuned *out;
 	om_known_times known;
-	om_prog *planned;        /* NULL: none yet */
+	om_prog *planned;        /* the best so far, at first that of the cost model; NULL: none yet */
 };
 
 static double
@@ -473,42 +473,49 @@ set_chosen(struct tune *w, const uint32_t *chosen)
 		w->out->layer[i].chosen = chosen ? chosen[i] : 0;
 }
 
-/* Compare, and give `w` the plan that is better. */
-static om_status
-decide(struct tune *w, om_prog *usual, const uint32_t *chosen)
+static void
+keep_usual(struct tune *w)
 {
-	om_prog *p;
+	w->out->is_kept = true;
+	w->out->chosen = w->out->usual;
+	w->out->choices = "";
+	set_chosen(w, NULL);
+}
+
+/* Compare, and keep the better plan of the two. */
+static om_status
+decide(struct tune *w, const uint32_t *chosen)
+{
+	om_prog *p, *worse;
 
 	OM_TRY(plan_with(w, text_of(w, chosen), &p));
-	om_status st = compare(w, usual, p);
-	w->out->is_kept = st == OM_OK && keeps_usual(w);
-	if (st != OM_OK || w->out->is_kept) {
-		om_prog_free(p);
-		p = NULL;
+	const om_status st = compare(w, w->planned, p);
+	worse = p;
+	if (st == OM_OK && keeps_usual(w)) {
+		keep_usual(w);
+	} else if (st == OM_OK) {
+		w->out->choices = text_of(w, chosen);
+		set_chosen(w, chosen);
+		worse = w->planned;
+		w->planned = p;
 	}
-	if (w->out->is_kept) {
-		st = plan_with(w, "", &p);
-		w->out->chosen = w->out->usual;
-	}
-	set_chosen(w, w->out->is_kept ? NULL : chosen);
-	w->out->choices = w->out->is_kept ? "" : text_of(w, chosen);
-	w->planned = p;
+	om_prog_free(worse);
 	return st;
 }
 
 /* ---- All. ---- */
 
 static om_status
-tune_program(struct tune *w, om_prog *usual)
+tune_program(struct tune *w)
 {
-	list_layers(w, usual);
+	list_layers(w, w->planned);
 	if (w->options.cache)
 		take_known(w);
 	OM_TRY(measure_variants(w));
 	const uint32_t *fastest = choose(w, 0), *chosen = fastest;
 	if (memory_counts(w))
 		OM_TRY(search(w, fastest, &chosen));
-	OM_TRY(decide(w, usual, chosen));
+	OM_TRY(decide(w, chosen));
 	if (w->options.cache)
 		keep_times(w, w->out->is_kept ? OM_NEWN(w->mem, uint32_t, (size_t)w->out->n + 1) : fastest);
 	return OM_OK;
@@ -535,15 +542,11 @@ check(struct tune *w)
 static om_status
 tune(struct tune *w)
 {
-	om_prog *usual;
-
 	w->out = OM_NEW(w->mem, om_tuned);
 	OM_TRY(check(w));
 	w->start = now(w);
-	OM_TRY(plan_with(w, "", &usual));
-	const om_status st = tune_program(w, usual);
-	om_prog_free(usual);
-	return st;
+	OM_TRY(plan_with(w, "", &w->planned));
+	return tune_program(w);
 }
 
 static om_status
