@@ -50,15 +50,32 @@ note(struct bound *b, uint64_t more)
 
 /* ---- Rows that are held. ---- */
 
+/* The first row that the `k`th reader still needs; below 0: none. */
+static int64_t
+first_needed(const struct bound *b, const om_tile_value *v, size_t k)
+{
+	om_tile_rule *rule = b->r->band[v->reader[k].band];
+	const int64_t done = b->progress[v->reader[k].band];
+
+	return done < rule->length ? om_tile_from(rule, v->reader[k].input, done) : -1;
+}
+
+/* The end of the rows that the `k`th reader reads. */
+static int64_t
+end_of(const om_tile_region *r, const om_tile_value *v, size_t k)
+{
+	om_tile_rule *rule = r->band[v->reader[k].band];
+
+	return om_tile_to(rule, v->reader[k].input, rule->length);
+}
+
 static int64_t
 needed_from(const struct bound *b, const om_tile_value *v)
 {
 	int64_t from = INT64_MAX;
 
 	for (size_t k = 0; k < v->nreader; k++) {
-		om_tile_rule *rule = b->r->band[v->reader[k].band];
-		const int64_t done = b->progress[v->reader[k].band];
-		const int64_t lo = done < rule->length ? om_tile_from(rule, v->reader[k].input, done) : -1;
+		const int64_t lo = first_needed(b, v, k);
 		from = lo >= 0 && lo < from ? lo : from;
 	}
 	return from;
@@ -71,10 +88,7 @@ most_needed(const struct bound *b, const om_tile_value *v)
 	int64_t most = 0;
 
 	for (size_t k = 0; k < v->nreader; k++) {
-		om_tile_rule *rule = b->r->band[v->reader[k].band];
-		const int64_t done = b->progress[v->reader[k].band];
-		const int64_t lo = done < rule->length ? om_tile_from(rule, v->reader[k].input, done) : -1;
-		const int64_t to = om_tile_to(rule, v->reader[k].input, rule->length);
+		const int64_t lo = first_needed(b, v, k), to = end_of(b->r, v, k);
 		most = lo >= 0 && to - lo > most ? to - lo : most;
 	}
 	return most;
@@ -156,8 +170,7 @@ last_rows(const om_tile_region *r, const om_tile_value *v)
 	int64_t end = 0;
 
 	for (size_t k = 0; k < v->nreader; k++) {
-		om_tile_rule *rule = r->band[v->reader[k].band];
-		const int64_t to = om_tile_to(rule, v->reader[k].input, rule->length);
+		const int64_t to = end_of(r, v, k);
 		end = to > end ? to : end;
 	}
 	return end;
