@@ -71,7 +71,7 @@ class _Decoder:
 
     # ---- Shapes. ----
 
-    def _size(self, name: str, axis: int, dim: int | str | None, past: int) -> int:
+    def _size(self, axis: int, dim: int | str | None, past: int) -> int:
         if isinstance(dim, int):
             return dim
         if dim in self._dims:
@@ -84,7 +84,7 @@ class _Decoder:
         dims = dims_of(self._given[name].shape)
         if dims is None:
             raise UsageError(f"input {name} has no known rank")
-        return tuple(self._size(name, axis, dim, past) for axis, dim in enumerate(dims))
+        return tuple(self._size(axis, dim, past) for axis, dim in enumerate(dims))
 
     def _shapes(self, past: int, new: int) -> dict[str, tuple[int, ...]]:
         return {name: self._shape(name, past, new) for name in self._given}
