@@ -22,18 +22,6 @@ om_size_product(uint64_t a, uint64_t b)
 	return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-/* 0 has all divisors. */
-static inline uint64_t
-om_common_divisor(uint64_t a, uint64_t b)
-{
-	while (b) {
-		const uint64_t rest = a % b;
-		a = b;
-		b = rest;
-	}
-	return a;
-}
-
 /* Of counts that are not negative, b > 0. */
 static inline int64_t
 om_quotient_up(int64_t a, int64_t b)

@@ -5,7 +5,6 @@
 
 #include <stdlib.h>
 
-#include "base/sizes.h"
 #include "pack/sort_keys.h"
 #include "pack/search.h"
 
@@ -226,6 +225,17 @@ find_symmetric(om_search_tables *t, om_arena *mem)
 
 /* ---- Sizes. ---- */
 
+static uint64_t
+common_divisor(uint64_t a, uint64_t b)
+{
+	while (b) {
+		const uint64_t rest = a % b;
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
 static void
 fill_sizes(om_search_tables *t, const om_component *p)
 {
@@ -242,11 +252,11 @@ fill_sizes(om_search_tables *t, const om_component *p)
 			x->steps += b->live[i].upper - b->live[i].lower;
 		x->seed = (k + 1) * UINT64_C(0x9e3779b97f4a7c15);
 		t->has_fixed |= x->is_fixed;
-		t->granule = om_common_divisor(t->granule, b->bytes);
+		t->granule = common_divisor(t->granule, b->bytes);
 		if (x->align > 1)
-			t->granule = om_common_divisor(t->granule, x->align);
+			t->granule = common_divisor(t->granule, x->align);
 		if (x->is_fixed && b->fixed)
-			t->granule = om_common_divisor(t->granule, (uint64_t)b->fixed);
+			t->granule = common_divisor(t->granule, (uint64_t)b->fixed);
 		if (x->align < align)
 			align = x->align;
 	}
