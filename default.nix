@@ -12,7 +12,7 @@ pkgs.stdenv.mkDerivation {
   nativeCheckInputs = with pkgs; [ cunit ];
 
   preConfigure = "./autogen.sh";
-  configureFlags = [ "--without-opencl" ];
+  configureFlags = [ "--without-opencl" "--without-mpi" ];
   enableParallelBuilding = true;
 
   # The tests that need nothing else; ./check runs all.

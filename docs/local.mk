@@ -2,7 +2,7 @@
 EXTRA_DIST += %D%/Doxyfile %D%/doxygen.awk %D%/gallery.py %D%/gallery.tsv %D%/man3.awk %D%/site.sh %D%/guide
 # Installed as they lie in the tree, so that their links hold.
 nobase_dist_doc_DATA = README.md NEWS LICENSE \
-	docs/architecture.md docs/baselines.md docs/cli.md docs/decoder-operators.md docs/digits.svg docs/eager.md \
+	docs/architecture.md docs/baselines.md docs/cli.md docs/decoder-operators.md docs/digits.svg docs/distributed.md docs/eager.md \
 	docs/element-types.md docs/executor.md docs/export-formats.md docs/fetch.md docs/fuzz-readers.md docs/fuzz.md docs/gallery.md docs/gallery.svg \
 	docs/glossary.md docs/gradients.md docs/html-report-large.png docs/html-report-loop.png docs/html-report-small.png \
 	docs/html-report.md docs/loops.md docs/operators.md docs/parts.md docs/plan-format.md docs/plan-quality.md \

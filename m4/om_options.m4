@@ -70,6 +70,27 @@ AS_IF([test "$with_opencl" != no], [
 AM_CONDITIONAL([HAVE_OPENCL], [test "$with_opencl" = yes])
 ])
 
+# OM_WITH_MPI
+# -----------
+# Build the module for runs of many ranks over MPI where it is found, unless --without-mpi.  Sets the conditional HAVE_MPI,
+# MPI_CFLAGS and MPI_LIBS.
+AC_DEFUN([OM_WITH_MPI], [
+AC_ARG_WITH([mpi],
+	[AS_HELP_STRING([--without-mpi], [no runs over MPI @<:@built where MPI is found@:>@])],
+	[], [with_mpi=check])
+AS_IF([test "$with_mpi" != no], [
+	PKG_CHECK_MODULES([MPI], [mpi-c], [with_mpi=yes], [
+		PKG_CHECK_MODULES([MPI], [ompi-c], [with_mpi=yes], [
+			PKG_CHECK_MODULES([MPI], [mpich], [with_mpi=yes], [
+				AS_IF([test "$with_mpi" = yes], [AC_MSG_ERROR([--with-mpi was given, but MPI was not found])])
+				with_mpi=no
+			])
+		])
+	])
+])
+AM_CONDITIONAL([HAVE_MPI], [test "$with_mpi" = yes])
+])
+
 # OM_CHECK_FUZZER
 # ---------------
 # Set FUZZ_LDFLAGS and the conditional HAVE_FUZZER when the compiler links

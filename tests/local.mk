@@ -57,6 +57,11 @@ TESTS += %D%/ranges/ranges.test
 EXTRA_DIST += %D%/ranges/ranges.test %D%/ranges/programs.py
 EXTRA_DIST += %D%/threads/numbers.test
 
+# Ranks, of this machine and of MPI.
+check_PROGRAMS += tests/dist/ranks
+TESTS += %D%/dist/ranks.test
+EXTRA_DIST += %D%/dist/mpi.sh %D%/dist/ranks.test
+
 # Suites in shards.
 TESTS += %D%/fleet/fleet.test
 EXTRA_DIST += %D%/fleet/fleet.test

@@ -52,6 +52,8 @@ typedef struct om_exec_options {
 	                      else, except for inputs and results that the plan has in an arena.  With `poison`, it has no
 	                      guards.  Not for a program with ops on a device, or with no_reuse.  NULL: the executor allocates */
 	uint32_t narena;         /* how many */
+	struct om_comm *comm;    /* for the collectives of org.onnxmem.dist (onnxmem/comm.h), which runs call in the order of the
+	                      program; used by the thread that runs, and must outlive the executor.  NULL: there is one rank */
 } om_exec_options;
 
 /* The initializer of om_exec_options, with members that differ from the defaults:

@@ -55,6 +55,7 @@ struct om_op_context {
 	/* For kernels: the first `bytes` bytes of input `in` are not read again, so that the caller may give them back.
 	 * NULL where it would not. */
 	void (*consumed)(om_op_context *c, uint32_t in, uint64_t bytes);
+	struct om_comm *comm;     /* for kernels: the ranks of the run (onnxmem/comm.h); NULL: there is one */
 };
 
 enum {

@@ -466,6 +466,7 @@ new_step(om_exec *e, om_op *op, struct step *s)
 	s->out = s->call.out;
 	s->call.mem = e->call;
 	s->call.keep = e->keep;
+	s->call.comm = e->options.comm;
 	s->call.alloc = op->opdef->flags & OM_DATA_DEPENDENT_SHAPE ? alloc_output : NULL;
 	s->call.host = s;
 	if (op->opdef->control != OM_PLAIN)

@@ -28,6 +28,7 @@
 	_(contrib_fused)    /* com.microsoft: fused operators, quantized weights */ \
 	_(if)               /* If */                                           \
 	_(loop_scan)        /* Loop, Scan */                                   \
+	_(collectives)      /* org.onnxmem.dist: collectives of ranks */       \
 	_(fused)            /* org.onnxmem.grad: gradients that are one op */
 
 #define OM_GRADIENT_DECLARE(family) extern const om_gradient om_gradients_##family[];

@@ -75,6 +75,7 @@
 	_(cpu_qlayer)         /* org.onnxmem.cpu: quantized convolutions, products */ \
 	_(cpu_chain)          /* org.onnxmem.cpu: elementwise functions */           \
 	_(device_copies)      /* org.onnxmem: copies to and from devices */                 \
+	_(dist)               /* org.onnxmem.dist: collectives of ranks */           \
 	_(control)            /* If, Loop, Scan */
 
 #define OM_FAMILY_DECLARE(name) extern const om_opdef om_ops_##name[];
@@ -155,7 +156,8 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(cpu_expanded) \
 	_(cpu_grouped) \
 	_(cpu_pool) \
-	_(cpu_qlayer)
+	_(cpu_qlayer) \
+	_(dist)
 
 /* Families with kernels for devices, terminated in the same way: src/ops/device/NAME.c. */
 #define OM_DEVICE_FAMILIES(_)                                                  \

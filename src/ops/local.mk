@@ -11,7 +11,7 @@ libops_la_SOURCES += \
 	%D%/cpu/ranges.c %D%/cpu/ranges.h %D%/cpu/tiled_map.c %D%/cpu/tiled_map.h \
 	%D%/device/device_elementwise.c %D%/device/device_move.c %D%/device/device_product.c %D%/device/device_quant.c %D%/device/device_reduce.c %D%/device/device_scan.c %D%/device/device_window.c \
 	%D%/device/launches.c %D%/device/launches.h %D%/device/product_batches.h \
-	%D%/device/copies.c \
+	%D%/device/copies.c %D%/dist/dist.c \
 	%D%/image/grid.c %D%/image/image.c %D%/image/image.h %D%/image/image_slices.c %D%/image/resize.c %D%/image/resize.h %D%/image/resize_separable.c \
 	%D%/math/axis_scan.c %D%/math/axis_view.h %D%/math/broadcast_loops.c %D%/math/broadcast_loops.h \
 	%D%/math/determinant.c %D%/math/einsum.c %D%/math/einsum_product.c %D%/math/einsum_product.h %D%/math/gemm_int8.c %D%/math/gemm_int8.h \

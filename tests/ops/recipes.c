@@ -1459,6 +1459,8 @@ static const struct { const char *name, *reason; } excuses[] = {
 	{"If", "its bodies are run by the executor"},
 	{"Loop", "its body is run by the executor"},
 	{"Scan", "its body is run by the executor"},
+	{"Send", "it needs another rank: tests/dist/ranks.c runs it"},
+	{"Recv", "it needs another rank: tests/dist/ranks.c runs it"},
 	{"SequenceMap", "its body is run by the executor"},
 };
 

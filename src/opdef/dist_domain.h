@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The domain of collectives. */
+#ifndef OM_DIST_DOMAIN_H
+#define OM_DIST_DOMAIN_H
+
+#define OM_DIST_DOMAIN "org.onnxmem.dist"
+
+#endif
