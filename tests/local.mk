@@ -59,8 +59,8 @@ EXTRA_DIST += %D%/threads/numbers.test
 
 # Ranks, of this machine and of MPI.
 check_PROGRAMS += tests/dist/ranks
-TESTS += %D%/dist/ranks.test
-EXTRA_DIST += %D%/dist/mpi.sh %D%/dist/ranks.test
+TESTS += %D%/dist/ranks.test %D%/dist/train.test
+EXTRA_DIST += %D%/dist/mpi.sh %D%/dist/net.py %D%/dist/ranks.test %D%/dist/train.test
 
 # Suites in shards.
 TESTS += %D%/fleet/fleet.test

@@ -15,16 +15,20 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/sha256.h"
 #include "base/shape.h"
 #include "cli/checkpoint.h"
 #include "cli/data.h"
 #include "cli/evaluate.h"
+#include "cli/rank_group.h"
+#include "onnxmem/version.h"
 
 /* The step, planned for a batch size. */
 struct machine {
 	om_prog *prog;
 	om_exec *exec;
-	int64_t size;
+	int64_t size;            /* of a batch of this rank */
+	int64_t from, all;       /* its first sample in the batch of all ranks, and the size of that */
 	om_tensor *in;           /* by parameter: a batch */
 };
 
@@ -44,6 +48,8 @@ struct training {
 	om_rate_schedule schedule;
 	om_progress_of at;
 	om_net net;
+	om_ranks ranks;
+	uint64_t bucket;         /* bytes of gradients that are reduced together */
 	uint64_t copied;
 	double next_ms;
 };
@@ -120,12 +126,27 @@ read_plan(struct training *t, struct machine *m)
 	return OM_OK;
 }
 
+/* Of several ranks, the step takes part in that of all. */
+static om_status
+shard_step(struct training *t, const struct machine *m)
+{
+	om_cli *c = t->c;
+	const double weight = m->from < m->all ? (double)m->size / (double)m->all : 0;
+
+	if (t->ranks.size == 1)
+		return OM_OK;
+	OM_TRY(om_cli_host(c));
+	return om_host_run(c->host, c->prog, om_printf(c->mem, "shard:mode=data:ranks=%u:weight=%.17g:bucket=%llu:ordered=%d",
+		t->ranks.size, weight, (unsigned long long)t->bucket, om_cli_has(c, "ordered")));
+}
+
 static om_status
 make_plan(struct training *t, struct machine *m)
 {
 	om_cli *c = t->c;
 
 	OM_TRY(om_cli_shapes(c, m->in, true));
+	OM_TRY(shard_step(t, m));
 	OM_TRY(om_cli_passes(c, NULL));
 	if (!(m->prog->has & OM_HAS_PLAN) && !om_cli_has(c, "no-reuse"))
 		return om_fail(c->session, OM_USAGE, "the passes %s make no plan", om_cli_option(c, "passes"));
@@ -138,7 +159,7 @@ find_plan(struct training *t, struct machine *m)
 	om_cli *c = t->c;
 
 	OM_TRY(make_batch(t, m));
-	if (c->model && om_model_has_plan(c->model) && !om_cli_plan_options(c))
+	if (c->model && om_model_has_plan(c->model) && !om_cli_plan_options(c) && t->ranks.size == 1)
 		OM_TRY(read_plan(t, m));
 	return m->prog->has & OM_HAS_PLAN ? OM_OK : make_plan(t, m);
 }
@@ -148,11 +169,13 @@ static om_status
 plan_step(struct training *t, struct machine *m, int64_t size)
 {
 	om_cli *c = t->c;
-	om_exec_options o = OM_EXEC_OPTIONS(.no_reuse = om_cli_has(c, "no-reuse"), .poison = om_cli_has(c, "poison"));
+	om_exec_options o = OM_EXEC_OPTIONS(.no_reuse = om_cli_has(c, "no-reuse"), .poison = om_cli_has(c, "poison"),
+		.comm = t->ranks.comm);
 
 	OM_TRY(om_cli_run_limits(c, &o));
 	OM_TRY(om_cli_copy(c));
-	*m = (struct machine){.prog = c->prog, .size = size};
+	*m = (struct machine){.prog = c->prog, .all = size};
+	om_ranks_share(&t->ranks, size, &m->from, &m->size);
 	const om_status st = find_plan(t, m);
 	m->prog = c->prog;
 	c->prog = NULL;
@@ -177,6 +200,9 @@ read_numbers(struct training *t)
 
 	t->epochs = 1;
 	t->decay = 1;
+	t->bucket = 4 << 20;
+	if (om_cli_has(c, "bucket"))
+		OM_TRY(om_cli_size(c, "option --bucket", om_cli_option(c, "bucket"), &t->bucket));
 	OM_TRY(om_cli_number(c, "epochs", 1, UINT32_MAX, &t->epochs));
 	OM_TRY(om_cli_number(c, "seed", 0, UINT64_MAX, &t->at.seed));
 	OM_TRY(om_cli_number(c, "every", 1, UINT32_MAX, &t->every));
@@ -229,6 +255,7 @@ find_size(struct training *t, int64_t *size)
 		if (v->shape.rank > 0 && v->shape.dim[0] >= 0)
 			*size = v->shape.dim[0];
 	}
+	*size *= t->ranks.size;
 	OM_TRY(om_cli_number(t->c, "batch", 1, INT32_MAX, &requested));
 	if (requested && *size && (int64_t)requested != *size)
 		return om_fail(t->c->session, OM_USAGE, "the step takes %lld samples at a time, not %llu", (long long)*size,
@@ -250,6 +277,9 @@ divide(struct training *t, int64_t *left)
 		t->at.size = USUAL;
 	if (!fixed && t->at.size > n)
 		t->at.size = n;
+	if (t->at.size < t->ranks.size)
+		return om_fail(t->c->session, OM_USAGE, "a batch of %lld samples has none for some of %u ranks", (long long)t->at.size,
+			t->ranks.size);
 	t->batches = (uint64_t)(n / t->at.size);
 	*left = n % t->at.size;
 	if (t->batches == 0)
@@ -280,10 +310,14 @@ find_samples(struct training *t)
 	return OM_OK;
 }
 
+/* The first rank evaluates and saves. */
 static om_status
 open_net(struct training *t)
 {
 	om_cli *c = t->c;
+
+	if (t->ranks.rank != 0)
+		return OM_OK;
 	const char *net = om_cli_option(c, "model"), *held = om_cli_option(c, "eval-data");
 
 	if (net)
@@ -294,7 +328,7 @@ open_net(struct training *t)
 }
 
 static om_status
-resume(struct training *t)
+load_states(struct training *t)
 {
 	const char *path = om_cli_option(t->c, "checkpoint");
 	struct stat st;
@@ -308,11 +342,56 @@ resume(struct training *t)
 		: OM_OK;
 }
 
+/* All ranks go on with the states of the first. */
+static om_status
+resume(struct training *t)
+{
+	const om_tensor *state;
+	uint64_t bytes;
+
+	if (t->ranks.rank == 0)
+		OM_TRY(load_states(t));
+	if (t->ranks.size == 1)
+		return OM_OK;
+	OM_TRY(om_comm_broadcast(t->ranks.comm, t->c->session, (om_comm_group){0}, &t->at, sizeof t->at, 0));
+	for (uint32_t k = 0; (state = om_trainer_state(t->trainer, k, NULL)); k++)
+		if (om_tensor_bytes(state->type, &state->shape, &bytes))
+			OM_TRY(om_comm_broadcast(t->ranks.comm, t->c->session, (om_comm_group){0}, state->data, bytes, 0));
+	return OM_OK;
+}
+
+/* What all ranks must have in common, before the first step. */
+static om_status
+agree(struct training *t)
+{
+	om_cli *c = t->c;
+	om_sha256 *h = om_sha256_new(c->mem);
+	char digest[80] = "", samples[OM_SHA256_TEXT] = "";
+	uint64_t bytes;
+
+	if (t->ranks.size == 1)
+		return OM_OK;
+	const char *options = om_printf(c->mem, "%llu %llu %lld %llu %d %d %d %.9g %.17g %s %s", (unsigned long long)t->at.seed,
+		(unsigned long long)t->epochs, (long long)t->at.size, (unsigned long long)t->bucket, om_cli_has(c, "ordered"),
+		om_cli_has(c, "no-shuffle"), om_cli_has(c, "drop-last"), (double)t->rate, t->decay,
+		om_cli_has(c, "lr-schedule") ? om_cli_option(c, "lr-schedule") : "", om_cli_has(c, "warmup") ? om_cli_option(c, "warmup") : "");
+	OM_TRY(om_comm_agree(t->ranks.comm, c->session, "version of onnxmem", om_version(), strlen(om_version())));
+	if (c->model)
+		OM_TRY(om_model_digest(c->session, c->model, true, digest));
+	OM_TRY(om_comm_agree(t->ranks.comm, c->session, "training step", digest, strlen(digest)));
+	for (uint32_t k = 0; k < t->prog->first->nparam; k++)
+		if (t->all[k] && om_tensor_bytes(t->all[k]->type, &t->all[k]->shape, &bytes))
+			om_sha256_add(h, t->all[k]->data, bytes);
+	om_sha256_end(h, samples);
+	OM_TRY(om_comm_agree(t->ranks.comm, c->session, "set of samples", samples, strlen(samples)));
+	return om_comm_agree(t->ranks.comm, c->session, "set of options", options, strlen(options));
+}
+
 static om_status
 prepare(struct training *t)
 {
 	om_cli *c = t->c;
-	int64_t left;
+	int64_t left = 0;
 
 	OM_TRY(read_numbers(t));
 	OM_TRY(om_cli_load(c, c->arg[0]));
@@ -324,6 +403,7 @@ prepare(struct training *t)
 	OM_TRY(divide(t, &left));
 	t->prog = c->prog;
 	c->prog = NULL;
+	OM_TRY(agree(t));
 	OM_TRY(plan_step(t, &t->full, t->at.size));
 	if (left)
 		OM_TRY(plan_step(t, &t->rest, left));
@@ -347,7 +427,7 @@ static om_status
 save_checkpoint(struct training *t)
 {
 	const char *path = om_cli_option(t->c, "checkpoint");
-	return path ? om_checkpoint_save(t->c, path, t->trainer, &t->at) : OM_OK;
+	return path && t->ranks.rank == 0 ? om_checkpoint_save(t->c, path, t->trainer, &t->at) : OM_OK;
 }
 
 static void
@@ -370,7 +450,7 @@ run_batch(struct training *t)
 	set_rate(t, m);
 	for (uint32_t k = 0; k < m->prog->first->nparam; k++)
 		if (t->all[k]) {
-			om_samples_take(t->all[k], t->order + from, m->size, m->in[k].data);
+			om_samples_take(t->all[k], t->order + from + (m->from < m->all ? m->from : 0), m->size, m->in[k].data);
 			OM_TRY(om_exec_input(m->exec, k, &m->in[k]));
 		}
 	OM_TRY(om_trainer_step(t->trainer, m->exec, &t->copied));
@@ -380,7 +460,7 @@ run_batch(struct training *t)
 		return om_fail(t->c->session, OM_RUN, "the loss is %s in batch %llu of epoch %llu: a lower --lr may help",
 			isnan(x) ? "not a number" : "infinite", (unsigned long long)t->at.batch + 1,
 			(unsigned long long)t->at.epoch + 1);
-	t->at.loss += x * (double)m->size;
+	t->at.loss += x * (double)m->all;
 	t->at.batch++;
 	t->at.steps++;
 	return OM_OK;
@@ -394,6 +474,8 @@ tell_epoch(struct training *t, double samples)
 
 	om_cli_progress_end(c);
 	const bool rated = om_cli_has(c, "eval-data");
+	if (t->ranks.rank != 0)
+		return OM_OK;
 	if (rated)
 		OM_TRY(om_net_score(c, &t->net, t->trainer, t->at.size, &s));
 	printf("epoch %llu/%llu  loss %.6f", (unsigned long long)t->at.epoch + 1, (unsigned long long)t->epochs,
@@ -465,6 +547,8 @@ train(struct training *t)
 		om_warn(c->session, "the checkpoint is of epoch %llu: nothing is left to train", (unsigned long long)t->at.epoch);
 	while (t->at.epoch < t->epochs)
 		OM_TRY(run_epoch(t));
+	if (t->ranks.rank != 0)
+		return OM_OK;
 	tell_end(t, t->at.steps - before, om_now_ms() - start);
 	if (!save)
 		return OM_OK;
@@ -478,8 +562,11 @@ run(om_cli *c)
 {
 	struct training t = {.c = c};
 
-	const om_status st = train(&t);
+	om_status st = om_ranks_start(c, &t.ranks);
+	if (st == OM_OK)
+		st = train(&t);
 	om_cli_progress_end(c);
+	st = om_ranks_end(c, &t.ranks, st);
 	om_prog_free(t.prog);
 	free_machine(&t.full);
 	free_machine(&t.rest);
@@ -512,6 +599,11 @@ static const om_opt keep_opts[] = {
 	{"checkpoint", "FILE.npz", "save the states and the progress after each epoch", .writes = OM_WRITES_FILE},
 	{"every", "N", "also save after every N steps"},
 	{"resume", NULL, "continue from the checkpoint if it exists"},
+	{"ranks", "N", "run N processes of this machine, each with a part of every batch [1; under\n"
+		"                            mpirun: those that it started]"},
+	{"bucket", "SIZE", "of several ranks: gradients that are reduced together, at least [4M]"},
+	{"ordered", NULL, "of several ranks: sums in the order of ranks, bit-identical in every run"},
+	{"timeout", "SECONDS", "of several ranks: fail if one waits longer for the others [600]"},
 	OM_CLI_RUN_LIMITS,
 	{"poison", NULL, "overwrite dead values with a pattern and guard the arena"},
 	{"no-reuse", NULL, "allocate every value separately; the plan is not used"},

@@ -510,6 +510,9 @@ learn(struct learn *l)
 	forget_constants(p);
 	OM_TRY(keep_reached(l));
 	om_tape_start(&l->tape);  /* new names were added */
+	/* It clips gradients that are complete, of the whole batch. */
+	if (l->how->optimizer)
+		l->tape.phase = OM_UPDATE;
 	if (l->how->clip_value > 0)
 		clip_values(l);
 	if (l->how->clip_norm > 0)

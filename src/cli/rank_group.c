@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ranks that run a command; see rank_group.h. */
+#include <config.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/rank_group.h"
+
+enum { MOST = 64, LIMIT = 600 };
+
+/* What others than rank 0 print is what it prints. */
+static om_status
+drop_output(om_cli *c, const om_ranks *r)
+{
+	if (r->rank == 0)
+		return OM_OK;
+	c->quiet = true;
+	return freopen("/dev/null", "w", stdout) ? OM_OK : om_fail(c->session, OM_IO, "/dev/null: %s", strerror(errno));
+}
+
+/* Returns in each rank. */
+static om_status
+fork_all(om_cli *c, om_ranks *r, double limit)
+{
+	OM_TRY(om_comm_local_new(c->session, r->size, limit, &r->local));
+	r->child = OM_NEWN(c->mem, pid_t, r->size);
+	for (uint32_t k = 1; k < r->size; k++) {
+		fflush(NULL);
+		const pid_t pid = fork();
+		if (pid == 0) {
+			r->rank = k;
+			r->nchild = 0;
+			break;
+		}
+		if (pid < 0)
+			return om_fail(c->session, OM_MEMORY, "rank %u cannot be started: %s", k, strerror(errno));
+		r->child[r->nchild++] = pid;
+	}
+	return om_comm_local_join(r->local, c->session, r->rank, &r->comm);
+}
+
+om_status
+om_ranks_start(om_cli *c, om_ranks *r)
+{
+	uint64_t n = 1;
+	double limit = LIMIT;
+
+	*r = (om_ranks){.size = 1};
+	OM_TRY(om_cli_number(c, "ranks", 1, MOST, &n));
+	OM_TRY(om_cli_float(c, "timeout", &limit));
+	if (!om_cli_has(c, "ranks") && om_comm_mpi_is_launched()) {
+		OM_TRY(om_comm_mpi_open(c->session, limit, &r->comm));
+		r->rank = r->comm->rank;
+		r->size = r->comm->size;
+	} else if (n > 1) {
+		r->size = (uint32_t)n;
+		OM_TRY(fork_all(c, r, limit));
+	}
+	return drop_output(c, r);
+}
+
+static om_status
+wait_for_all(om_cli *c, om_ranks *r, om_status st)
+{
+	for (uint32_t k = 0; k < r->nchild; k++) {
+		int status = 0;
+		while (waitpid(r->child[k], &status, 0) < 0 && errno == EINTR)
+			;
+		if (st == OM_OK && !(WIFEXITED(status) && WEXITSTATUS(status) == 0))
+			st = om_fail(c->session, OM_RUN, "rank %u of %u has failed", k + 1, r->size);
+	}
+	return st;
+}
+
+om_status
+om_ranks_end(om_cli *c, om_ranks *r, om_status st)
+{
+	if (st != OM_OK && r->comm) {
+		om_comm_abort(r->comm, om_printf(c->mem, "rank %u of %u: %s", r->rank, r->size, om_message(c->session)));
+		c->told |= r->rank != 0;   /* rank 0 tells why */
+	}
+	om_comm_close(r->comm);
+	st = wait_for_all(c, r, st);
+	om_comm_local_free(r->local);
+	return st;
+}
+
+void
+om_ranks_share(const om_ranks *r, int64_t all, int64_t *from, int64_t *n)
+{
+	const int64_t part = all / r->size, more = all % r->size, rank = r->rank;
+
+	*n = part + (rank < more);
+	*from = rank * part + (rank < more ? rank : more);
+	if (*n == 0) {
+		*n = 1;
+		*from = all;
+	}
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ranks that run a command: processes of this machine, which it forks, or those that mpirun started. */
+#ifndef OM_RANK_GROUP_H
+#define OM_RANK_GROUP_H
+
+#include <sys/types.h>
+
+#include "cli/cli.h"
+#include "onnxmem/comm.h"
+
+typedef struct om_ranks {
+	om_comm *comm;           /* NULL: there is one rank */
+	om_comm_local *local;    /* of ranks of this machine */
+	uint32_t rank, size;
+	pid_t *child;            /* of rank 0 of this machine: by rank, from 1 on */
+	uint32_t nchild;
+} om_ranks;
+
+/* By the options --ranks and --timeout.  Returns in every rank; output of all but rank 0 is dropped. */
+om_status om_ranks_start(om_cli *c, om_ranks *r);
+
+/* The command ended with `st` here, which ends all ranks if it is a failure.  Rank 0 waits for the processes that it started.
+ * The status of the command: of rank 0 it is a failure if a rank failed. */
+om_status om_ranks_end(om_cli *c, om_ranks *r, om_status st);
+
+/* The part of `all` samples for this rank: `*n` from `*from` on.  A rank that gets none has one, and `*from` is `all`. */
+void om_ranks_share(const om_ranks *r, int64_t all, int64_t *from, int64_t *n);
+
+#endif
