@@ -8,7 +8,7 @@
  * other readers get the rows that the model has, as a Slice of the buffer: what reads views reads them where they are.
  *
  * The caller passes buffers in which the first rows are those of the input of the model.  om_prog.io_alias has the axis and
- * the numbers of rows. */
+ * the numbers of rows.  If these numbers are open, an attention op that is told them by other inputs serves all of them. */
 #include <config.h>
 
 #include <string.h>
@@ -37,20 +37,22 @@ static const struct writer {
 
 /* ---- What grows. ---- */
 
-/* The only axis along which the output is longer than the input; -1: it is no cache that grows. */
+/* The only axis along which the output is longer than the input, or may be, as both dims are open; -1: it is no cache that
+ * grows. */
 static int
 growing_axis(const om_value *past, const om_value *present)
 {
 	int axis = -1;
 
-	if (om_dtype_bits(past->type.elem) % 8 || past->type.elem == OM_STRING || !om_shape_is_known(&past->shape)
-	    || !om_shape_is_known(&present->shape) || past->shape.rank != present->shape.rank
-	    || past->type.elem != present->type.elem || past->is_const || present->is_const || past->is_overridable)
+	if (om_dtype_bits(past->type.elem) % 8 || past->type.elem == OM_STRING || past->shape.rank < 0
+	    || past->shape.rank != present->shape.rank || past->type.elem != present->type.elem || past->is_const || present->is_const
+	    || past->is_overridable)
 		return -1;
 	for (int d = 0; d < past->shape.rank; d++) {
-		if (past->shape.dim[d] == present->shape.dim[d])
+		const int64_t before = past->shape.dim[d], after = present->shape.dim[d];
+		if (before >= 0 && before == after)
 			continue;
-		if (axis >= 0 || past->shape.dim[d] > present->shape.dim[d])
+		if (axis >= 0 || (before < 0) != (after < 0) || before > after)
 			return -1;
 		axis = d;
 	}
@@ -117,6 +119,34 @@ is_result(const om_prog *p, const om_value *v, uint32_t times)
 }
 
 /* ---- The change. ---- */
+
+/* May the rows in use stay open until a run?  The op that writes them finds their number in its other inputs.  Nothing else may
+ * read its caches, because it would see the shape of the buffer. */
+static bool
+may_be_open(const struct cache *c)
+{
+	const om_op *op = c->present->def;
+	bool may = is_written(c) && om_attr_int(op, "sliding_window_cache") == 0;
+
+	for (size_t k = 0; may && k < sizeof writers / sizeof writers[0]; k++)
+		for (int i = 0; i < 2 && is_op(op, writers[k].domain, writers[k].type); i++)
+			may &= op->in[writers[k].cache[i].in]->nuse == 1 && op->out[writers[k].cache[i].out]->nuse == 1;
+	return may;
+}
+
+static om_status
+change_open(om_run *r, const struct cache *c, int64_t rows)
+{
+	if (!may_be_open(c)) {
+		om_count(r, "copied", 1);
+		return OM_OK;
+	}
+	c->past->shape.dim[c->axis] = c->present->shape.dim[c->axis] = rows;
+	c->past->shape.sym[c->axis] = c->present->shape.sym[c->axis] = NULL;
+	om_count(r, "caches", 1);
+	om_count(r, "bytes", om_value_bytes(c->past));
+	return OM_OK;
+}
 
 static om_value *
 indices(const struct cache *c, const char *stem, int64_t n, int64_t is)
@@ -236,6 +266,8 @@ change_pair(om_run *r, om_prog *p, om_io_alias *a, int64_t rows)
 		return OM_OK;
 	c.before = c.past->shape.dim[c.axis];
 	c.after = c.present->shape.dim[c.axis];
+	if (c.before < 0)
+		return change_open(r, &c, (int64_t)rows);
 	if (is_result(p, c.past, 0) || is_result(p, c.present, 1) || (!is_appended(&c) && !is_written(&c))) {
 		om_count(r, "copied", 1);
 		return OM_OK;
