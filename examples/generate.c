@@ -2,7 +2,7 @@
 /* Generate tokens with a decoder: its caches are buffers with spare rows, in which each step writes its new rows.
  *
  *     cc generate.c $(pkg-config --cflags --libs onnxmem) -lm -o generate
- *     ./generate [-c ROWS] [-n TOKENS] [-t TEMPERATURE] [-s SEED] [-w FOLDER] [-d SYMBOL=N]... MODEL.onnx TOKEN...
+ *     ./generate [-c ROWS] [-n TOKENS] [-t TEMPERATURE] [-s SEED] [-w FOLDER] [-j THREADS] [-d SYMBOL=N]... MODEL.onnx TOKEN...
  *
  * MODEL has the inputs input_ids, and perhaps attention_mask and position_ids, all int64 with a batch of 1; caches whose
  * names exporters give; and float32 logits as its first output.  Without -t the likeliest token is taken.  The tokens go
@@ -33,6 +33,8 @@ struct generator {
 	int64_t *token;              /* all so far */
 	int64_t ntoken, most;        /* how many; how many there are at the end */
 	bool has_plan;               /* the model has a plan for all steps */
+	om_prog *all;                /* one program for all steps, and its executor; NULL: there is none */
+	om_exec *exec;
 	om_exec_memory arena;        /* of the prompt and of all steps */
 	int64_t nplan;               /* plans that were made */
 	int64_t *position, *mask;
@@ -41,6 +43,7 @@ struct generator {
 	void **buffer;               /* by input: a cache, or another state; NULL: none yet */
 	double temperature;
 	uint64_t random;
+	uint32_t threads;
 };
 
 /* ---- Shapes. ---- */
@@ -106,7 +109,7 @@ bind(const struct generator *g, om_binding *b)
 static om_status
 plan(struct generator *g, bool ranged, om_prog **out)
 {
-	const om_plan_request request = OM_PLAN_REQUEST(.target = OM_TARGET_CPU, .threads = 1, .ranged = ranged);
+	const om_plan_request request = OM_PLAN_REQUEST(.target = OM_TARGET_CPU, .threads = g->threads, .ranged = ranged);
 	om_binding *b = om_binding_new();
 	om_status st = bind(g, b);
 
@@ -121,7 +124,72 @@ plan(struct generator *g, bool ranged, om_prog **out)
 	return st;
 }
 
-/* ---- One plan for all steps. ---- */
+/* ---- One program for all steps. ---- */
+
+/* Bind all dims of an input but those that grow from step to step; a step has one token. */
+static om_status
+bind_fixed(const struct generator *g, const om_value *v, om_binding *b)
+{
+	int64_t n;
+	const bool is_state = !tokens_of(g, v->name, &n);
+	om_status st = OM_OK;
+
+	if (!is_state && strcmp(v->name, "attention_mask") != 0)
+		return om_binding_shape(g->s, b, v->name, &(om_shape){.rank = 2, .dim = {1, 1}});
+	for (int d = 0; d < v->shape.rank && st == OM_OK; d++) {
+		const char *symbol = v->shape.dim[d] < 0 ? v->shape.sym[d] : NULL;
+		const int64_t is = !symbol ? -1 : number_of(g, symbol, d == 0 || is_batch(symbol) ? 1 : -1);
+		if (is >= 0)
+			st = om_binding_dim(g->s, b, symbol, is);
+	}
+	return st;
+}
+
+/* Does the program have the buffers of `like` as states, whatever the number of rows in use? */
+static bool
+has_buffers(const struct generator *g, const om_prog *p, const om_prog *like)
+{
+	int64_t n;
+
+	for (uint32_t k = 0; k < p->first->nparam; k++) {
+		const om_value *v = p->first->param[k];
+		if (!v->is_overridable && !tokens_of(g, v->name, &n) && !om_shape_equal(&v->shape, &like->first->param[k]->shape))
+			return false;
+	}
+	for (uint32_t k = 0; k < p->nio_alias; k++)
+		if (!om_shape_equal(&p->first->param[p->io_alias[k].param]->shape, &p->first->result[p->io_alias[k].result]->shape))
+			return false;
+	return true;
+}
+
+/* Where an attention op finds the rows in use in other inputs, the program of a step does not depend on them: it is planned,
+ * verified and prepared once. */
+static void
+plan_all(struct generator *g, const om_prog *prompt)
+{
+	const om_plan_request request = OM_PLAN_REQUEST(.target = OM_TARGET_CPU, .threads = g->threads);
+	om_binding *b = om_binding_new();
+	om_status st = b ? OM_OK : OM_MEMORY;
+
+	for (uint32_t k = 0; k < g->prog->first->nparam && st == OM_OK; k++)
+		if (!g->prog->first->param[k]->is_overridable)
+			st = bind_fixed(g, g->prog->first->param[k], b);
+	if (st == OM_OK)
+		st = om_prog_bind(g->s, g->prog, b, &g->all);
+	if (st == OM_OK)
+		st = om_host_request(g->host, &request);
+	if (st == OM_OK)
+		st = om_host_run(g->host, g->all, g->pipeline);
+	om_binding_free(b);
+	if (st == OM_OK && has_buffers(g, g->all, prompt)) {
+		g->nplan++;
+		return;
+	}
+	om_prog_free(g->all);
+	g->all = NULL;
+}
+
+/* ---- One plan for all steps, each of which has its own program. ---- */
 
 /* Symbols of dims that grow from step to step: they are `low` now, and one more in each step. */
 static uint32_t
@@ -225,6 +293,8 @@ give_input(struct generator *g, om_exec *e, const om_value *v, uint32_t k)
 	int64_t n;
 
 	t.data = tokens_of(g, v->name, &n);
+	if (t.data)
+		t.shape = om_shape_of(2, (const int64_t[]){1, n});
 	if (!t.data && !om_tensor_bytes(t.type, &t.shape, &bytes))
 		return OM_SHAPE;
 	if (!t.data && !g->buffer[k])
@@ -283,14 +353,21 @@ choose(struct generator *g, const om_tensor *logits)
 }
 
 static om_status
-run(struct generator *g, const om_prog *p)
+new_exec(struct generator *g, const om_prog *p, om_exec **out)
 {
-	om_exec_options o = OM_EXEC_OPTIONS(.cache = g->weights, .threads = 1, .arena = &g->arena, .narena = 1);
-	om_exec *e = NULL;
-	om_status st = need_arena(g, p->plan);
+	const om_exec_options o = OM_EXEC_OPTIONS(.cache = g->weights, .threads = g->threads, .arena = &g->arena, .narena = 1);
+	const om_status st = need_arena(g, p->plan);
 
-	if (st == OM_OK)
-		st = om_exec_new(g->s, p, p->plan, &o, &e);
+	return st == OM_OK ? om_exec_new(g->s, p, p->plan, &o, out) : st;
+}
+
+static om_status
+run(struct generator *g, const om_prog *p, om_exec *e)
+{
+	om_status st = g->ntoken <= g->rows ? OM_OK : OM_USAGE;
+
+	if (st != OM_OK)
+		fprintf(stderr, "generate: more than the capacity of %" PRId64 "\n", g->rows);
 	for (uint32_t k = 0; k < p->first->nparam && st == OM_OK; k++)
 		if (!p->first->param[k]->is_overridable)
 			st = give_input(g, e, p->first->param[k], k);
@@ -302,20 +379,33 @@ run(struct generator *g, const om_prog *p)
 		g->past = g->ntoken;
 		g->token[g->ntoken++] = choose(g, om_exec_result(e, 0));
 	}
-	om_exec_free(e);
 	return st;
+}
+
+/* A step whose program is made for its sizes. */
+static om_status
+run_alone(struct generator *g)
+{
+	om_prog *p = NULL;
+	om_exec *e = NULL;
+	const bool is_prompt = g->past == 0;
+	om_status st = plan_of_step(g, &p);
+
+	if (st == OM_OK)
+		st = new_exec(g, p, &e);
+	if (st == OM_OK)
+		st = run(g, p, e);
+	om_exec_free(e);
+	if (st == OM_OK && is_prompt && g->most > g->ntoken)
+		plan_all(g, p);
+	om_prog_free(p);
+	return st == OM_OK && g->all && !g->exec ? new_exec(g, g->all, &g->exec) : st;
 }
 
 static om_status
 step(struct generator *g)
 {
-	om_prog *p = NULL;
-	om_status st = plan_of_step(g, &p);
-
-	if (st == OM_OK)
-		st = run(g, p);
-	om_prog_free(p);
-	return st;
+	return g->exec ? run(g, g->all, g->exec) : run_alone(g);
 }
 
 /* ---- All. ---- */
@@ -401,6 +491,8 @@ free_all(struct generator *g)
 	for (uint32_t k = 0; g->buffer && k < g->prog->first->nparam; k++)
 		free(g->buffer[k]);
 	free(g->buffer);
+	om_exec_free(g->exec);
+	om_prog_free(g->all);
 	free(g->arena.data);
 	free(g->mask);
 	free(g->position);
@@ -416,16 +508,17 @@ free_all(struct generator *g)
 int
 main(int argc, char **argv)
 {
-	struct generator g = {.rows = 1024, .random = 1, .dim = calloc((size_t)argc, sizeof *g.dim)};
+	struct generator g = {.rows = 1024, .random = 1, .threads = 1, .dim = calloc((size_t)argc, sizeof *g.dim)};
 	int64_t count = 32;
 
-	for (int c; (c = getopt(argc, argv, "c:n:t:s:w:d:")) != -1;)
+	for (int c; (c = getopt(argc, argv, "c:n:t:s:w:d:j:")) != -1;)
 		switch (c) {
 		case 'c': g.rows = strtoll(optarg, NULL, 10); break;
 		case 'n': count = strtoll(optarg, NULL, 10); break;
 		case 't': g.temperature = strtod(optarg, NULL); break;
 		case 's': g.random = strtoull(optarg, NULL, 10) * 2 + 1; break;
 		case 'w': g.weights = optarg; break;
+		case 'j': g.threads = (uint32_t)strtoul(optarg, NULL, 10); break;
 		case 'd': g.dim[g.ndim++] = optarg; break;
 		default: return 2;
 		}
