@@ -272,7 +272,42 @@ def decoder():
         const("half", 0.5, np.float32), const("nothing", 0, np.float32), const("never", -1e9, np.float32)]))
 
 
+def group_decoder():
+    """A decoder of one layer whose caches an attention op writes, as onnxruntime-genai has it."""
+    n = h.make_node
+    nodes = [n("Gather", ["words", "input_ids"], ["x"], "word")]
+    for k in "qkv":
+        nodes.append(n("MatMul", ["x", f"w{k}"], [k], f"{k}_project"))
+    nodes += [
+        n("ReduceSum", ["attention_mask", "axis"], ["length"], "length"),
+        n("Sub", ["length", "axis"], ["last"], "last"),
+        n("Squeeze", ["last", "axis"], ["last1"], "last1"),
+        n("Cast", ["last1"], ["lengths"], "lengths", to=T.INT32),
+        n("Shape", ["attention_mask"], ["total"], "total", start=1),
+        n("Squeeze", ["total"], ["total1"], "total1"),
+        n("Cast", ["total1"], ["total2"], "total2", to=T.INT32),
+        n("GroupQueryAttention", ["q", "k", "v", "past_key_values.0.key", "past_key_values.0.value", "lengths", "total2", "cos", "sin"],
+          ["sum", "present.0.key", "present.0.value"], "attention", domain="com.microsoft", num_heads=4, kv_num_heads=2, do_rotary=1),
+        n("MatMul", ["sum", "wo"], ["out"], "out"),
+        n("Add", ["x", "out"], ["y"], "residual"),
+        n("MatMul", ["y", "w"], ["logits"], "logits"),
+    ]
+    def cache(name, rows):
+        return value(name, ["batch_size", 2, rows, 16])
+    tokens = ["batch_size", "sequence_length"]
+    inputs = [value("input_ids", tokens, T.INT64), value("attention_mask", ["batch_size", "total_sequence_length"], T.INT64),
+              cache("past_key_values.0.key", "past_sequence_length"), cache("past_key_values.0.value", "past_sequence_length")]
+    outputs = [value("logits", tokens + [24]), cache("present.0.key", "total_sequence_length"),
+               cache("present.0.value", "total_sequence_length")]
+    angle = np.arange(64)[:, None] / 10000 ** (np.arange(8) / 8)
+    graph = h.make_graph(nodes, "group_decoder", inputs, outputs, [
+        weights("words", 24, 8, scale=2), weights("wq", 8, 64, scale=2, seed=2), weights("wk", 8, 32, scale=2, seed=3),
+        weights("wv", 8, 32, scale=2, seed=4), weights("wo", 64, 8, scale=2, seed=5), weights("w", 8, 24, seed=11), const("axis", [1]),
+        const("cos", np.cos(angle), np.float32), const("sin", np.sin(angle), np.float32)])
+    save("group_decoder.onnx", graph, domains=["com.microsoft"])
+
+
 if __name__ == "__main__":
     os.chdir(os.path.dirname(os.path.abspath(__file__)))
-    for make in (digits, branches, loop, function, external, dynamic, quant, unsorted, names, decoder):
+    for make in (digits, branches, loop, function, external, dynamic, quant, unsorted, names, decoder, group_decoder):
         make()

@@ -52,7 +52,7 @@ class _Decoder:
     def __init__(self, model: Model, rows: int, dims: Mapping[str, int], cache: str | None, options: dict[str, Any]) -> None:
         self._base = {**options, "flags": {**options.get("flags", {}), "capacity": rows}}
         self.program = Program(model, self._base)
-        self._dims = dims
+        self._dims, self._rows = dims, rows
         self._cache = os.fsencode(cache) if cache is not None else None
         inputs = inputs_of(self.program.loaded)
         self._given = {text(one.name): one for one in inputs if not one.is_overridable}
@@ -62,6 +62,7 @@ class _Decoder:
         self._logits = names.index("logits") if "logits" in names else 0
         self._state: dict[str, Array] = {}
         self._serves_all = False
+        self._all: Executor | None = None      # of all steps
         self.past = self.arena_bytes = self.weight_bytes = self.copied_bytes = self.plans = 0
 
     @property
@@ -91,6 +92,45 @@ class _Decoder:
 
     # ---- Plans. ----
 
+    def _numbers(self) -> dict[str, int]:
+        """What symbols stand for, but for those that grow from step to step."""
+        known = dict(self._dims)
+        for name, value in self._given.items():
+            for axis, dim in enumerate(dims_of(value.shape) or ()):
+                if isinstance(dim, str) and dim not in known and (axis == 0 or dim.startswith("batch")):
+                    known[dim] = 1
+        return known
+
+    def _has_states(self, planned: Any) -> bool:
+        """Do all states have one size, that of the states there are?"""
+        inputs, outputs = inputs_of(planned), outputs_of(planned)
+        sizes = {text(one.name): dims_of(one.shape) for one in inputs}
+        aliases = ctypes.cast(planned.contents.io_alias, ctypes.POINTER(s.IoAlias))
+        pairs = [aliases[k] for k in range(planned.contents.nio_alias)]
+        return (all(sizes[name] == value.shape for name, value in self._state.items())
+                and all(dims_of(inputs[one.param].shape) == dims_of(outputs[one.result].shape) for one in pairs))
+
+    def plan_all(self) -> None:
+        """One program and one executor for all steps: where attention ops find the rows of a cache that are in use in other inputs."""
+        program, planned = self.program, None
+        try:
+            program.options = {**self._base, "dims": {**self._base.get("dims", {}), **self._numbers()}}
+            planned = ctypes.POINTER(s.Prog)()
+            program.context.check(lib.om_prog_bind(program.context.handle, program.loaded, None, byref(planned)))
+            steps = {name: (1, 1) for name in (TOKENS, POSITIONS) if name in self._given}
+            program.bind(planned, steps, all_dims=False)
+            program.plan(planned, "cpu")
+            if self._has_states(planned):
+                self._all = self._executor(planned)
+                planned = None
+                self.plans += 1
+        except Error:
+            self._all = None
+        finally:
+            program.options = self._base
+            if planned is not None:
+                lib.om_prog_free(planned)
+
     def _growing(self, last: int) -> dict[str, tuple[int, int]]:
         """Symbols of dims that are larger in each step, up to a step with `last` tokens before it: their ranges."""
         found: dict[str, tuple[int, int]] = {}
@@ -106,6 +146,9 @@ class _Decoder:
 
         Without such a plan, each step is planned.  A model whose states have one size has no range.
         """
+        self.plan_all()
+        if self._all is not None:
+            return
         ranges, program = self._growing(last), self.program
         try:
             pipeline = text(program.usual_pipeline(program.copy()))
@@ -172,11 +215,16 @@ class _Decoder:
         for name in set(self._state) - replaced:
             raise UsageError(f"input {name} is no state that an output replaces")
 
+    def _executor(self, planned: Any) -> Executor:
+        return Executor(self.program.context, planned, s.ExecOptions(size=ctypes.sizeof(s.ExecOptions), threads=self.program.threads(),
+                                                                     precise=bool(self._base.get("precise")), cache=self._cache))
+
     def step(self, tokens: Sequence[int]) -> Array:
         """Run, and return the logits after the last token."""
-        executor = Executor(self.program.context, self._planned(self._shapes(self.past, len(tokens))),
-                            s.ExecOptions(size=ctypes.sizeof(s.ExecOptions), threads=self.program.threads(),
-                                          precise=bool(self._base.get("precise")), cache=self._cache))
+        if self.past + len(tokens) > self._rows:
+            raise UsageError(f"{self.past + len(tokens)} tokens are more than the capacity of {self._rows}")
+        executor = self._all if self._all is not None and len(tokens) == 1 else self._executor(
+            self._planned(self._shapes(self.past, len(tokens))))
         for k, value in enumerate(executor.inputs):
             name = text(value.name)
             if name in self._given:

@@ -16,16 +16,17 @@ import onnxmem
 PROMPT = [3, 1, 4]
 
 
-def without_cache(model: pathlib.Path, prompt: list[int], n: int) -> list[int]:
+def without_cache(model: pathlib.Path, prompt: list[int], n: int, size: int = 4) -> list[int]:
     """Each token by a run over all that precede it."""
     session = onnxmem.Session(str(model))
     tokens = list(prompt)
     for _ in range(n):
-        inputs: dict[str, Any] = {"input_ids": np.array([tokens]), "position_ids": np.arange(len(tokens))[None],
-                                  "attention_mask": np.ones((1, len(tokens)), np.int64)}
+        inputs: dict[str, Any] = {"input_ids": np.array([tokens]), "attention_mask": np.ones((1, len(tokens)), np.int64)}
         for one in session.inputs:
+            if one.name == "position_ids":
+                inputs[one.name] = np.arange(len(tokens))[None]
             if one.name.startswith("past"):
-                inputs[one.name] = np.zeros((1, 2, 0, 4), np.float32)
+                inputs[one.name] = np.zeros((1, 2, 0, size), np.float32)
         tokens.append(int(session.run(inputs)["logits"][0, -1].argmax()))
     return tokens[len(prompt):]
 
@@ -37,6 +38,17 @@ def test_tokens_are_those_without_a_cache(models: pathlib.Path) -> None:
     assert stats.plans == 2 and stats.copied_bytes == 0 and stats.tokens == 20 and stats.prompt_tokens == 3
     assert stats.arena_bytes > 0 and stats.tokens_per_second > 0
     assert stats.cache_bytes == 2 * 2 * 23 * 4 * 4
+
+
+def test_one_executor_for_all_steps(models: pathlib.Path) -> None:
+    path = models / "group_decoder.onnx"
+    generation = onnxmem.generate(str(path), PROMPT, max_tokens=20)
+    assert list(generation) == without_cache(path, PROMPT, 20, 16)
+    stats = generation.stats
+    assert stats.plans == 2 and stats.copied_bytes == 0 and stats.cache_bytes == 2 * 2 * 23 * 16 * 4
+    assert generation._decoder._all is not None
+    with pytest.raises(onnxmem.Error, match="more than the capacity of 8"):
+        list(onnxmem.generate(str(path), PROMPT, max_tokens=20, capacity=8))
 
 
 def test_the_end(models: pathlib.Path) -> None:
