@@ -82,6 +82,7 @@ enum {
 	                             where they are in a file */
 	OM_MONOTONE   = 1u << 10, /* as known of OM_POINTWISE: no dim of an output is smaller where dims of inputs are larger and
 	                             their elements are the same, so that bounds of the inputs give bounds of the outputs */
+	OM_PART       = 1u << 11, /* output 0 is a part of input 0: where it is a view of all of it, it may be less for other sizes */
 };
 
 /* How an operator uses its bodies. */

@@ -62,8 +62,8 @@ source_of(const struct views *w, const om_op *op, uint32_t k, uint64_t *offset)
 		return NULL;
 	if (w->is_result[v->id] && v->block == w->p->first && to->is_outside)
 		return NULL;
-	if (w->a->request->ranged && view.offset)
-		return NULL;
+	if (w->a->request->ranged && (view.offset || (op->opdef->flags & OM_PART && is_whole(w, v, source))))
+		return NULL;  /* they depend on sizes: a part is all of its input for some only */
 	if (!is_whole(w, v, to->root) && would_be_overwritten(w, from, to->root))
 		return NULL;
 	*offset = view.offset;

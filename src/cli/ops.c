@@ -131,6 +131,7 @@ show_flags(unsigned flags)
 		{OM_EFFECT, "has an effect: never removed"},
 		{OM_DATA_DEPENDENT_SHAPE, "the size of its output is known only when it has run"},
 		{OM_MONOTONE, "its output is not larger where an input is smaller"},
+		{OM_PART, "its output is a part of its first input"},
 		{OM_SHAPE_ONLY, "reads the shape of its input, not its elements"},
 	};
 

@@ -27,6 +27,8 @@ om run step.ir --dim S=5 --dim P=0 --fill deterministic --capacity 32 --poison -
 sed 's/^\t%kt = .*/\t%sum = CumSum(%present.0.key, %two)\n\t%kt = Transpose(%sum) {perm = [0, 1, 3, 2]}/; s/^\t%present.0.key:/\t%two = const int32[] {2}\n&/' step.ir >sum.ir
 om report sum.ir $small --target cpu --capacity 32 | grep -E 'states|copied|past.* to '
 om report sum.ir $small --target cpu --capacity 32 --json - | sed -n '/"states"/,/}/p'
+# The largest size of a range fills the buffer: the rows are all of it there, but not in smaller sizes.
+om report sum.ir --dim S=1 --dim-range P=0..7 --target cpu --capacity 8 | grep -E 'states|copied|past.* to '
 om report step.ir $small --capacity 32
 om report step.ir $small --target cpu --capacity 7
 om report step.ir $small --target cpu --capacity 0

@@ -422,7 +422,7 @@ static const om_attr_spec compress_attrs[] = {
 
 #define ONE .domain = "", .min_out = 1, .max_out = 1
 #define SLICE ONE, .name = "Slice", .brief = "slices along axes", \
-	.flags = OM_SPLATS, .infer = slice_infer, .max_shape = om_most_first, .slice = slice_slice, \
+	.flags = OM_SPLATS | OM_PART, .infer = slice_infer, .max_shape = om_most_first, .slice = slice_slice, \
 	.propagate_data = om_elems_moved, .view = slice_view, .cpu = slice_cpu
 
 const om_opdef om_ops_slice[] = {
