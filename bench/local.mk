@@ -9,9 +9,9 @@ bench_plan_scale_CFLAGS = $(AM_CFLAGS) $(PROTOBUF_C_CFLAGS)
 bench_peak_CFLAGS = $(AM_CFLAGS) -ffp-contract=fast -pthread
 bench_peak_LDFLAGS = -pthread
 bench_scale_LDADD = libonnxmem-pack.la
-EXTRA_DIST += %D%/api.sh %D%/classes.py %D%/compare.py %D%/decode.py %D%/decoder_chains.py %D%/extra.py %D%/fused.py %D%/gpu.sh %D%/gpu_peers.py %D%/graphs %D%/known.csv %D%/large.py %D%/loops.py %D%/models.py %D%/page.py %D%/peers.py %D%/planners.py %D%/python_packers.py %D%/run.py %D%/steps.py %D%/tables.py %D%/tile.py %D%/tile_large.py %D%/torchstep.py %D%/totals.py %D%/tune.py
+EXTRA_DIST += %D%/api.sh %D%/classes.py %D%/compare.py %D%/decode.py %D%/decoder_chains.py %D%/extra.py %D%/fused.py %D%/generate.py %D%/gpu.sh %D%/gpu_peers.py %D%/graphs %D%/known.csv %D%/large.py %D%/loops.py %D%/models.py %D%/page.py %D%/peers.py %D%/planners.py %D%/python_packers.py %D%/run.py %D%/steps.py %D%/tables.py %D%/tile.py %D%/tile_large.py %D%/torchstep.py %D%/totals.py %D%/tune.py
 
-.PHONY: bench-attention-rnn bench-decode bench-eager bench-loop bench-pack bench-page bench-plan bench-plan-scale bench-run bench-scale bench-elementwise bench-small-ops bench-totals bench-train-step
+.PHONY: bench-attention-rnn bench-decode bench-eager bench-generate bench-loop bench-pack bench-page bench-plan bench-plan-scale bench-run bench-scale bench-elementwise bench-small-ops bench-totals bench-train-step
 bench-attention-rnn: bench/attention_rnn$(EXEEXT)
 	ONNXMEM_THREADS=1 bench/attention_rnn$(EXEEXT)
 # A step of a decoder beside ONNX Runtime, which PYTHON has.
@@ -19,6 +19,11 @@ bench-decode: all
 	past='$(PAST)'; threads='$(THREADS)'; rounds='$(ROUNDS)'; seconds='$(SECONDS)'; \
 	$(PYTHON) $(srcdir)/bench/decode.py --onnxmem '$(abs_top_builddir)/onnxmem$(EXEEXT)' --past "$${past:-1024,4096}" \
 		--threads "$${threads:-1}" --rounds "$${rounds:-5}" --seconds "$${seconds:-1}"
+# Tokens of a decoder beside ONNX Runtime, by the example.
+bench-generate: all examples/generate$(EXEEXT)
+	past='$(PAST)'; threads='$(THREADS)'; rounds='$(ROUNDS)'; \
+	$(PYTHON) $(srcdir)/bench/generate.py --generate '$(abs_top_builddir)/examples/generate$(EXEEXT)' --past "$${past:-1024,4096}" \
+		--threads "$${threads:-1}" --rounds "$${rounds:-3}"
 # On a machine with a GPU: tables and logs in the folder OUT, in ten minutes; see the script.
 .PHONY: bench-gpu
 bench-gpu: all tests/ops/device_rows$(EXEEXT) tests/cuda/vtable$(EXEEXT)
