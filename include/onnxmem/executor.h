@@ -114,7 +114,8 @@ OM_API om_status om_exec_new(om_session *s, const om_prog *p, const om_plan *pla
 OM_API void om_exec_free(om_exec *e);   /* NULL is fine */
 
 /* Bind graph input `k` to the caller's elements, or to its object.  Runs only read them,
- * unless the plan aliases an output to the input: then runs write that output there.  An input
+ * unless the plan aliases an output to the input: then runs write that output there, and an input that the output
+ * does not replace in the next run (OM_ALIAS_CONSUME) has to be bound again for it.  An input
  * that the plan has in an arena is copied there at the start of each run.
  * Type and dims must be those of the plan, else OM_RUN; an input that is a constant
  * (om_binding_value()) must have its elements, else OM_BADPLAN.  Dims that the plan leaves open
@@ -131,7 +132,7 @@ OM_API void *om_exec_input_memory(const om_exec *e, uint32_t k);
  * computed in the memory of an output, so it must not overlap an input. */
 OM_API om_status om_exec_output(om_exec *e, uint32_t k, void *data, uint64_t bytes);
 
-/* Execute one run.  OM_RUN if an input is neither bound nor has a default. */
+/* Execute one run.  OM_RUN if an input is neither bound nor has a default, or the last run consumed it. */
 OM_API om_status om_exec_run(om_exec *e);
 
 /* Output `k` of the last run; valid until the next run.  For an output that is not a

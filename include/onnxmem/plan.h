@@ -64,9 +64,10 @@ typedef struct om_placement {
 } om_placement;
 
 /* The kinds of om_store, and donations, which no in-tree pass makes.  In files, a sub-buffer is a view
- * of a value that is computed later. */
+ * of a value that is computed later.  An output in the memory of an input is OM_ALIAS_IO if it replaces the input in the
+ * next run (om_prog.io_alias), else OM_ALIAS_CONSUME: the next run needs the input anew. */
 typedef enum om_alias_kind {
-	OM_ALIAS_VIEW, OM_ALIAS_INPLACE, OM_ALIAS_DONATE, OM_ALIAS_IO, OM_ALIAS_SUBBUFFER,
+	OM_ALIAS_VIEW, OM_ALIAS_INPLACE, OM_ALIAS_DONATE, OM_ALIAS_IO, OM_ALIAS_SUBBUFFER, OM_ALIAS_CONSUME,
 } om_alias_kind;
 
 /* A value in the storage of another. */

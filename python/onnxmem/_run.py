@@ -177,7 +177,7 @@ def _aliased(planned: Any, plan: Any) -> dict[int, int]:
     outputs = {value.id: k for k, value in enumerate(outputs_of(planned))}
     aliases = [plan.contents.alias[k] for k in range(plan.contents.nalias)]
     return {outputs[one.value]: inputs[one.source] for one in aliases
-            if one.kind == s.ALIAS_IO and one.source in inputs and one.value in outputs}
+            if one.kind in (s.ALIAS_IO, s.ALIAS_CONSUME) and one.source in inputs and one.value in outputs}
 
 
 class Session:

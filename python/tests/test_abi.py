@@ -36,7 +36,7 @@ def declared() -> list[tuple[str, int]]:
 
 def constants() -> list[tuple[str, int]]:
     names = {"OM_LOG_WARN": s.LOG_WARN, "OM_HAS_PLAN": s.HAS_PLAN, "OM_IN_ARENA": s.IN_ARENA, "OM_EXTERNAL": s.EXTERNAL,
-             "OM_WEIGHT": s.WEIGHT, "OM_UNPLANNED": s.UNPLANNED, "OM_ALIAS_IO": s.ALIAS_IO, "OM_MAP": s.MAP,
+             "OM_WEIGHT": s.WEIGHT, "OM_UNPLANNED": s.UNPLANNED, "OM_ALIAS_IO": s.ALIAS_IO, "OM_ALIAS_CONSUME": s.ALIAS_CONSUME, "OM_MAP": s.MAP,
              "OM_ALIAS_SUBBUFFER": s.ALIASES.index("subbuffer"), "OM_TARGET_CPU": s.TARGETS.index("cpu"),
              "OM_IO_ARENA": s.IO.index("arena"), "OM_IO_KEEP": s.IO.index("keep"), "OM_SEQUENCE": s.SEQUENCE,
              "OM_OPTIONAL": s.OPTIONAL, "OM_ANNOTATE_MODEL": s.ANNOTATE_MODEL, "OM_ANNOTATE_AUTO": s.ANNOTATE_AUTO,

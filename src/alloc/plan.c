@@ -72,13 +72,30 @@ place_outside(struct writer *w, om_value *v, om_placement *at)
 		at->bytes = bytes;
 }
 
-static void
-place_value(struct writer *w, om_value *v)
+/* An output in the memory of an input that it does not replace in the next run: who runs the plan has to know. */
+static bool
+is_consumed(const om_prog *p, const om_value *output, const om_value *input)
+{
+	for (uint32_t k = 0; k < p->nio_alias; k++)
+		if (p->first->result[p->io_alias[k].result] == output && p->first->param[p->io_alias[k].param] == input)
+			return false;
+	return true;
+}
+
+static om_alias_kind
+kind_of(const struct writer *w, const om_value *v, const om_backing *backing)
 {
 	static const om_alias_kind kinds[] = {
 		[OM_VIEW] = OM_ALIAS_VIEW, [OM_INPLACE] = OM_ALIAS_INPLACE, [OM_IO_ALIAS] = OM_ALIAS_IO,
 		[OM_SUBBUFFER] = OM_ALIAS_SUBBUFFER,
 	};
+
+	return backing->store == OM_IO_ALIAS && is_consumed(w->p, v, backing->source) ? OM_ALIAS_CONSUME : kinds[backing->store];
+}
+
+static void
+place_value(struct writer *w, om_value *v)
+{
 	const uint64_t align = w->plan->align;
 	om_placement *at = &w->plan->place[v->id];
 	const om_backing *backing = &w->a->backing[v->id];
@@ -98,7 +115,7 @@ place_value(struct writer *w, om_value *v)
 	}
 	if (backing->source && at->where != OM_UNPLANNED)
 		w->plan->alias[w->plan->nalias++] =
-			(om_alias){kinds[backing->store], v->id, backing->source->id, backing->offset};
+			(om_alias){kind_of(w, v, backing), v->id, backing->source->id, backing->offset};
 }
 
 /* ---- Views. ---- */

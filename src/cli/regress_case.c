@@ -208,16 +208,44 @@ plan(struct trial *t, om_cli *c, const om_tensor *in, bool first)
 
 /* ---- Running. ---- */
 
+static bool
+is_overwritten(const om_plan *plan, const om_value *input)
+{
+	for (uint32_t k = 0; k < plan->nalias; k++)
+		if ((plan->alias[k].kind == OM_ALIAS_IO || plan->alias[k].kind == OM_ALIAS_CONSUME) && plan->alias[k].source == input->id)
+			return true;
+	return false;
+}
+
+/* Every run of every way gets the same elements: of an input that the plan overwrites, a copy. */
+static om_status
+give_inputs(om_cli *c, const struct run *r, om_exec *e, void **copy)
+{
+	const om_block *graph = c->prog->first;
+	uint64_t bytes;
+
+	for (uint32_t k = 0; k < graph->nparam; k++) {
+		om_tensor t = r->in[k];
+		if (t.type == OM_UNDEFINED)
+			continue;
+		if (is_overwritten(c->prog->plan, graph->param[k]) && om_tensor_bytes(t.type, &t.shape, &bytes)) {
+			if (!copy[k])
+				copy[k] = om_allocn(c->mem, bytes + 1, 1);
+			t.data = memcpy(copy[k], t.data, bytes);
+		}
+		OM_TRY(om_exec_input(e, k, &t));
+	}
+	return OM_OK;
+}
+
 static om_status
 execute(om_cli *c, const struct run *r, const om_exec_options *o, uint64_t repeat, om_exec **out, double *best_ms)
 {
-	const om_block *graph = c->prog->first;
+	void **copy = OM_NEWN(c->mem, void *, c->prog->first->nparam);
 
 	OM_TRY(om_exec_new(c->session, c->prog, o->no_reuse ? NULL : c->prog->plan, o, out));
-	for (uint32_t k = 0; k < graph->nparam; k++)
-		if (r->in[k].type != OM_UNDEFINED)
-			OM_TRY(om_exec_input(*out, k, &r->in[k]));
 	for (uint64_t k = 0; k < repeat; k++) {
+		OM_TRY(give_inputs(c, r, *out, copy));
 		const double start = om_now_ms();
 		OM_TRY(om_exec_run(*out));
 		const double ms = om_now_ms() - start;

@@ -20,6 +20,7 @@ struct run {
 	om_tensor *in;            /* by parameter of the graph */
 	void **owned;
 	void **state;             /* by parameter: memory of an input that an output has replaced; NULL: none */
+	void **consumed;          /* by parameter: the elements of an input that runs consume; NULL: they do not */
 	const om_tensor **out;    /* by result */
 	uint64_t repeat;
 	double best_ms, sum_ms, best_cpu_ms;
@@ -105,18 +106,57 @@ replace_input(om_cli *c, struct run *r, const om_io_alias *a)
 	return om_exec_input(r->exec, a->param, in);
 }
 
+static bool
+is_consumed(const om_plan *plan, const om_value *input)
+{
+	for (uint32_t k = 0; plan && k < plan->nalias; k++)
+		if (plan->alias[k].kind == OM_ALIAS_CONSUME && plan->alias[k].source == input->id)
+			return true;
+	return false;
+}
+
+/* Every run gets the same elements of an input that no output replaces, also where the plan has an output in its memory. */
+static void
+keep_consumed(om_cli *c, struct run *r)
+{
+	const om_block *graph = c->prog->first;
+	uint64_t bytes;
+
+	r->consumed = OM_NEWN(c->mem, void *, graph->nparam);
+	for (uint32_t k = 0; k < graph->nparam && r->repeat > 1 && !r->options.no_reuse; k++)
+		if (r->in[k].type != OM_UNDEFINED && is_consumed(c->prog->plan, graph->param[k])
+		    && om_tensor_bytes(r->in[k].type, &r->in[k].shape, &bytes))
+			r->consumed[k] = memcpy(om_allocn(c->mem, bytes + 1, 1), r->in[k].data, bytes);
+}
+
+/* After states were taken, which may be where an input was; an input that an output replaced has its next elements. */
+static om_status
+give_consumed(om_cli *c, struct run *r)
+{
+	uint64_t bytes;
+
+	for (uint32_t k = 0; k < c->prog->first->nparam; k++) {
+		if (!r->consumed[k] || r->state[k] || !om_tensor_bytes(r->in[k].type, &r->in[k].shape, &bytes))
+			continue;
+		memcpy(r->in[k].data, r->consumed[k], bytes);
+		OM_TRY(om_exec_input(r->exec, k, &r->in[k]));
+	}
+	return OM_OK;
+}
+
 static om_status
 go_on(om_cli *c, struct run *r)
 {
 	for (uint32_t k = 0; k < c->prog->nio_alias; k++)
 		OM_TRY(replace_input(c, r, &c->prog->io_alias[k]));
-	return OM_OK;
+	return give_consumed(c, r);
 }
 
 static om_status
 run_all(om_cli *c, struct run *r)
 {
 	r->state = OM_NEWN(c->mem, void *, c->prog->first->nparam);
+	keep_consumed(c, r);
 	for (uint64_t k = 0; k < r->repeat; k++) {
 		if (k > 0)
 			OM_TRY(go_on(c, r));

@@ -178,8 +178,9 @@ follow_aliases(om_exec *e)
 		follow_chain(&c, id);
 		if (c.alias[id] && e->is_fixed[id] && !v->is_const) {
 			e->is_skipped[id] = c.alias[id]->kind == OM_ALIAS_VIEW;
-			e->is_tied[id] = c.alias[id]->kind == OM_ALIAS_IO;
+			e->is_tied[id] = c.alias[id]->kind == OM_ALIAS_IO || c.alias[id]->kind == OM_ALIAS_CONSUME;
 			e->is_spent[c.alias[id]->source] |= e->is_tied[id];
+			e->is_consumed[c.alias[id]->source] |= c.alias[id]->kind == OM_ALIAS_CONSUME;
 		}
 		if (e->root[id] != v)
 			om_exec_follow(e, v, &e->slot[id]);

@@ -153,6 +153,8 @@ new_exec(om_session *s, const om_prog *p, const om_plan *plan, const om_exec_opt
 	e->is_skipped = OM_NEWN(mem, bool, p->nvalue);
 	e->is_tied = OM_NEWN(mem, bool, p->nvalue);
 	e->is_spent = OM_NEWN(mem, bool, p->nvalue);
+	e->is_consumed = OM_NEWN(mem, bool, p->nvalue);
+	e->is_used_up = OM_NEWN(mem, bool, p->nvalue);
 	e->is_bound = OM_NEWN(mem, bool, p->nvalue);
 	e->view = OM_NEWN(mem, const om_plan_multi_view *, p->nvalue);
 	e->root = OM_NEWN(mem, om_value *, p->nvalue);
@@ -292,6 +294,7 @@ om_exec_input(om_exec *e, uint32_t k, const om_tensor *t)
 	if (!om_exec_give(e, v, t))
 		om_exec_move(e, v, t->data);
 	e->is_bound[v->id] = true;
+	e->is_used_up[v->id] = false;
 	return OM_OK;
 }
 
@@ -406,10 +409,25 @@ check_inputs(om_exec *e)
 		const om_value *v = graph->param[k];
 		if (!e->is_bound[v->id] && !v->data)
 			return om_fail(e->session, OM_RUN, "input %s has no value", v->name);
+		if (e->is_used_up[v->id])
+			return om_fail(e->session, OM_RUN, "input %s has to be given again: the last run computed an output in its memory",
+				v->name);
 		if (!e->is_bound[v->id] && e->is_spent[v->id])
 			OM_TRY(copy_default(e, v));
 	}
 	return OM_OK;
+}
+
+/* From here on the memory of the caller may have other elements.  What is in an arena is copied there in every run. */
+static void
+use_up_inputs(om_exec *e)
+{
+	const om_block *graph = e->prog->first;
+
+	for (uint32_t k = 0; k < graph->nparam; k++) {
+		const om_value *v = graph->param[k];
+		e->is_used_up[v->id] = e->is_consumed[v->id] && e->is_bound[v->id] && !om_exec_in_arena(e, v);
+	}
 }
 
 static om_status
@@ -429,6 +447,7 @@ exec_run_guarded(om_exec *e)
 	if (e->poison)
 		OM_TRY(om_poison_start(e));
 	om_exec_load_inputs(e);
+	use_up_inputs(e);
 	OM_TRY(om_walk_run(e, graph));
 	OM_TRY(om_exec_device_finish(e));
 	for (uint32_t k = 0; k < graph->nresult; k++)

@@ -103,6 +103,8 @@ struct om_exec {
 	bool *is_skipped;         /* a view by the plan; not computed */
 	bool *is_tied;            /* a result stored in the memory of an input */
 	bool *is_spent;           /* an input that a result overwrites */
+	bool *is_consumed;        /* such an input that the result does not replace in the next run */
+	bool *is_used_up;         /* such an input, since a run: it has to be given again */
 	const om_plan_multi_view **view; /* NULL: not rotated by the iterations of a loop */
 	om_value **root;          /* the value whose address it is relative to; may be itself */
 	uint64_t *offset;         /* byte offset in root */

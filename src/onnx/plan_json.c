@@ -596,6 +596,7 @@ scope(struct writer *w, json_t *scopes, const om_block *b)
 static const char *const alias_names[] = {
 	[OM_ALIAS_VIEW] = "view", [OM_ALIAS_INPLACE] = "inplace",
 	[OM_ALIAS_DONATE] = "donate", [OM_ALIAS_IO] = "io_alias", [OM_ALIAS_SUBBUFFER] = "view",
+	[OM_ALIAS_CONSUME] = "consume",
 };
 
 const char *

@@ -498,8 +498,23 @@ may_be_state(const om_prog *p, uint32_t result, uint32_t param)
 	return result < g->nresult && param < g->nparam && g->param[param]->type.kind == OM_TENSOR;
 }
 
-/* What replaces an input in the next run is what the plan was made for, whatever the model declares: options may have
- * declared it, and passes may depend on it. */
+/* Is there no state of the model that the document leaves out? */
+static om_status
+has_all_states(struct reader *r, const json_t *all)
+{
+	const om_block *g = r->p->first;
+
+	for (uint32_t k = 0; k < r->p->nio_alias; k++) {
+		const char *output = g->result[r->p->io_alias[k].result]->name, *input = g->param[r->p->io_alias[k].param]->name;
+		const char *planned = json_string_value(json_object_get(all, output));
+		if (!planned || strcmp(planned, input) != 0)
+			return BAD(r, "output %s replaces input %s in the next run, as the model says, but not in the plan", output, input);
+	}
+	return OM_OK;
+}
+
+/* What replaces an input in the next run is what the plan was made for: all that the model declares, and what options have
+ * declared, on which passes may depend. */
 static om_status
 read_states(struct reader *r)
 {
@@ -511,6 +526,7 @@ read_states(struct reader *r)
 		return OM_OK;
 	if (!json_is_object(all))
 		return BAD(r, "\"states\" is not an object");
+	OM_TRY(has_all_states(r, all));
 	om_prog_clear_ties(r->p);
 	json_object_foreach(all, output, j) {
 		OM_TRY(get_text(r, j, "the input of a state", &input));

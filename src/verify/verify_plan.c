@@ -147,6 +147,35 @@ locate(struct sim *c, const om_value *v)
 	return OM_OK;
 }
 
+/* Does the output replace the input in the next run? */
+static bool
+is_state(const om_prog *p, const om_value *output, const om_value *input)
+{
+	for (uint32_t k = 0; k < p->nio_alias; k++)
+		if (p->first->result[p->io_alias[k].result] == output && p->first->param[p->io_alias[k].param] == input)
+			return true;
+	return false;
+}
+
+/* Whoever runs the plan goes on with the new elements of a state, and gives an input that is consumed again: the kind says
+ * which, and has to be right. */
+static om_status
+check_io_alias(struct sim *c, const om_alias *a)
+{
+	const om_value *v = c->p->values[a->value], *source = c->p->values[a->source];
+
+	if (!c->is_output[a->value] || !c->is_input[a->source])
+		return BAD(c,
+			"%s is an input/output alias of %s: only an output of the graph can be aliased to an "
+			"input", v->name,
+			source->name);
+	if (a->kind == OM_ALIAS_IO && !is_state(c->p, v, source))
+		return BAD(c, "%s is in the memory of input %s as its next state, but does not replace it in the next run", v->name, source->name);
+	if (a->kind == OM_ALIAS_CONSUME && is_state(c->p, v, source))
+		return BAD(c, "%s consumes input %s, but replaces it in the next run", v->name, source->name);
+	return OM_OK;
+}
+
 /* Checks that an alias agrees with the placements; the simulation checks that the operators agree. */
 static om_status
 check_alias(struct sim *c, const om_alias *a)
@@ -166,12 +195,7 @@ check_alias(struct sim *c, const om_alias *a)
 	    ? h->bytes > s->bytes - a->offset || a->offset > s->bytes
 	    : a->kind == OM_ALIAS_INPLACE ? h->bytes > s->bytes || a->offset : h->bytes != s->bytes || a->offset)
 		return BAD(c, "%s has %" PRIu64 " bytes, a size that cannot share those of %s, which has %" PRIu64, v->name, h->bytes, source->name, s->bytes);
-	if (a->kind == OM_ALIAS_IO && (!c->is_output[a->value] || !c->is_input[a->source]))
-		return BAD(c,
-			"%s is an input/output alias of %s: only an output of the graph can be aliased to an "
-			"input", v->name,
-			source->name);
-	return OM_OK;
+	return a->kind == OM_ALIAS_IO || a->kind == OM_ALIAS_CONSUME ? check_io_alias(c, a) : OM_OK;
 }
 
 static om_status
@@ -218,7 +242,7 @@ extend_chain(struct sim *c, uint32_t v)
 	chain->is_known = true;
 	if (a) {
 		chain->overflows |= __builtin_add_overflow(chain->offset, a->offset, &chain->offset);
-		chain->is_io_alias |= a->kind == OM_ALIAS_IO;
+		chain->is_io_alias |= a->kind == OM_ALIAS_IO || a->kind == OM_ALIAS_CONSUME;
 	}
 	if (c->view[v]) {
 		c->mover[v] = v;

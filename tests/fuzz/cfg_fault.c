@@ -217,7 +217,7 @@ change_alias(struct faults *f)
 	if (!a)
 		return;
 	switch (below(f, 4)) {
-	case 0: a->kind = (om_alias_kind)below(f, OM_ALIAS_SUBBUFFER + 1); break;
+	case 0: a->kind = (om_alias_kind)below(f, OM_ALIAS_CONSUME + 1); break;
 	case 1: a->source = below(f, f->p->nvalue); break;
 	case 2: a->offset = shifted(f, a->offset, bytes_of(f, a->value)); break;
 	default: memmove(a, a + 1, (size_t)(--f->plan->nalias - (a - f->plan->alias)) * sizeof *a);

@@ -141,12 +141,37 @@ what_is_read_later_stays(void)
 	bench_close(&b);
 }
 
+/* An input that no output replaces is gone after the run: the next one does not go on with what is there. */
+static void
+what_is_consumed_is_given_again(void)
+{
+	float x[4] = {1, 2, 3, 4}, w[4] = {1, 1, 1, 1};
+	const om_tensor first = {.type = OM_FLOAT32, .shape = {.rank = 1, .dim = {4}}, .data = x};
+	const om_tensor second = {.type = OM_FLOAT32, .shape = {.rank = 1, .dim = {4}}, .data = w};
+	bench b;
+
+	CU_ASSERT_FATAL(start(&b, "^main(%x: float32[4], %w: float32[4]) {\n\t%y = Add(%x, %w)\n\tret %y\n}\n", PLANNED));
+	CU_ASSERT_EQUAL_FATAL(b.p->plan->nalias, 1);
+	CU_ASSERT_EQUAL(b.p->plan->alias[0].kind, OM_ALIAS_CONSUME);
+	CU_ASSERT_EQUAL(om_exec_input(b.e, 0, &first), OM_OK);
+	CU_ASSERT_EQUAL(om_exec_input(b.e, 1, &second), OM_OK);
+	CU_ASSERT_EQUAL(om_exec_run(b.e), OM_OK);
+	CU_ASSERT_EQUAL(x[3], 5);
+	CU_ASSERT_EQUAL(om_exec_run(b.e), OM_RUN);
+	CU_ASSERT_STRING_EQUAL(om_message(b.s), "input x has to be given again: the last run computed an output in its memory");
+	CU_ASSERT_EQUAL(om_exec_input(b.e, 0, &first), OM_OK);
+	CU_ASSERT_EQUAL(om_exec_run(b.e), OM_OK);
+	CU_ASSERT_EQUAL(x[3], 6);
+	bench_close(&b);
+}
+
 static CU_TestInfo state_tests[] = {
 	{"caches are written where they are", caches_are_written_where_they_are},
 	{"caches with room grow in place", caches_with_room_grow_in_place},
 	{"linear attention learns in place", linear_attention_learns_in_place},
 	{"convolutions go on in place", convolutions_go_on_in_place},
 	{"what is read later stays", what_is_read_later_stays},
+	{"what is consumed is given again", what_is_consumed_is_given_again},
 	CU_TEST_INFO_NULL,
 };
 UNIT_SUITE("states", state_tests);

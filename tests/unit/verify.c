@@ -716,6 +716,12 @@ io_aliases(void)
 	output(&t, z);
 	put(&t, a, 0);
 	om_alias *tie = share(&t, OM_ALIAS_IO, y, x, 0);
+	expect_bad(&t, "y is in the memory of input x as its next state, but does not replace it in the next run");
+	tie->kind = OM_ALIAS_CONSUME;
+	expect_good(&t);
+	CU_ASSERT(om_prog_pair_io(t.p, 0, 0));
+	expect_bad(&t, "y consumes input x, but replaces it in the next run");
+	tie->kind = OM_ALIAS_IO;
 	expect_good(&t);
 	om_op_remove(op);
 	om_op_insert(t.b->first, op);
