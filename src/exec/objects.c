@@ -7,8 +7,9 @@
  * the region are those reachable from the loop-carried values and from the outputs collected so
  * far.  When the region exceeds its limit, these are copied to a new region, sharing preserved, and
  * the old one is freed (Cheney, "A nonrecursive list compacting algorithm", CACM 1970, with roots
- * given by the loop).  The limit is at least twice what survived, so that the cost of copying is a
- * constant for each byte allocated.
+ * given by the loop).  The limit is at least four times what survived: a sequence that grows takes two
+ * more, as its copy has no spare items, and one is left, so that the cost of copying is a constant for
+ * each byte allocated.
  *
  * Memory outside the region is never copied or modified: it belongs to the caller, to the
  * program or to an enclosing loop, and being older it does not refer to the region, except
@@ -114,7 +115,7 @@ om_objects_move_end(struct om_mover *m, struct flow *f)
 {
 	om_exec *e = m->e;
 
-	f->limit = LEAST_LIMIT + 2 * om_arena_used(e->keep) + sizeof(om_string) * m->visited;
+	f->limit = LEAST_LIMIT + 4 * om_arena_used(e->keep) + sizeof(om_string) * m->visited;
 	om_arena_clear(e->spare);
 	om_arena_clear(e->call);
 }

@@ -364,6 +364,49 @@ tables_of_kernels_are_not_built_by_planning(void)
 	}
 }
 
+/* ---- Sequences that grow. ---- */
+
+/* Bytes that a run asks for whose loop appends `n` elements to two sequences. */
+static uint64_t
+bytes_to_append(int n)
+{
+	static const float x[6] = {1, 2, 3, 4, 5, 6};
+	om_session *s = om_session_new();
+	struct meter all = {.left = UINT64_MAX};
+	om_prog *p = NULL;
+	om_exec *e = NULL;
+	char text[1024];
+
+	snprintf(text, sizeof text, "program \"t\" ir 10 opset 18\n^g(%%x: float32[6]) {\n"
+		"\t%%n = const int64[] {%d}\n\t%%a = SequenceConstruct(%%x)\n"
+		"\t%%b, %%c = Loop(%%n, _, %%a, %%a) {body = ^body(%%i: int64[], %%g: bool[], %%s: seq(float32), %%t: seq(float32)) {\n"
+		"\t\t%%u = SequenceInsert(%%s, %%x)\n\t\t%%v = SequenceInsert(%%t, %%x)\n\t\tret %%g, %%u, %%v\n\t}}\n"
+		"\t%%y = ConcatFromSequence(%%b) {axis = 0}\n\t%%z = ConcatFromSequence(%%c) {axis = 0}\n\tret %%y, %%z\n}\n", n);
+	CU_ASSERT_EQUAL_FATAL(text_parse(s, text, &p), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(plan_program(s, p, 0), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_exec_new(s, p, p->plan, NULL, &e), OM_OK);
+	const om_tensor in = {.type = OM_FLOAT32, .shape = om_shape_of(1, (int64_t[]){6}), .data = (void *)x};
+	CU_ASSERT_EQUAL(om_exec_input(e, 0, &in), OM_OK);
+	om_session_memory(s, allows, &all);
+	CU_ASSERT_EQUAL(om_exec_run(e), OM_OK);
+	om_session_memory(s, NULL, NULL);
+	CU_ASSERT_EQUAL(om_exec_result(e, 0)->shape.dim[0], 6 * (n + 1));
+	om_exec_free(e);
+	om_prog_free(p);
+	om_session_free(s);
+	return all.bytes;
+}
+
+/* What survives an iteration is copied now and then, not in every one: four times as many cost four times as much. */
+static void
+appending_takes_constant_memory_each(void)
+{
+	const uint64_t few = bytes_to_append(1000), many = bytes_to_append(4000);
+
+	printf("# %llu and %llu bytes\n", (unsigned long long)few, (unsigned long long)many);
+	CU_ASSERT(few > 0 && many < 7 * few);
+}
+
 static CU_TestInfo memory_tests[] = {
 	{"every refusal is a status", every_refusal_is_a_status},
 	{"every refusal in files is a status", every_refusal_in_files_is_a_status},
@@ -372,6 +415,7 @@ static CU_TestInfo memory_tests[] = {
 	{"a guard releases what was made under it", a_guard_releases_what_was_made_under_it},
 	{"addresses keep the alignment", addresses_keep_the_alignment},
 	{"tables of kernels are not built by planning", tables_of_kernels_are_not_built_by_planning},
+	{"appending takes constant memory each", appending_takes_constant_memory_each},
 	CU_TEST_INFO_NULL
 };
 UNIT_SUITE("running out of memory", memory_tests);
