@@ -5,5 +5,5 @@ libcore_la_SOURCES += \
 	%D%/rules/einsum.c %D%/rules/gather_scatter.c %D%/rules/gradient_op.c %D%/rules/grid_sample.c %D%/rules/if.c \
 	%D%/rules/loop_back.c %D%/rules/loop_grad.h %D%/rules/loop_scan.c %D%/rules/losses.c %D%/rules/matmul.c %D%/rules/normalization.c %D%/rules/pooling.c \
 	%D%/rules/ragged_tape.c %D%/rules/recurrent.c %D%/rules/reduce_softmax.c %D%/rules/resize_roi.c %D%/rules/scan_as_loop.c %D%/rules/stateful_layers.c \
-	%D%/rules/transforms.c %D%/rules/unary.c %D%/tape.h %D%/train/optimizers.c %D%/train/step_names.c \
+	%D%/rules/transforms.c %D%/rules/unary.c %D%/sums.c %D%/sums.h %D%/tape.h %D%/train/optimizers.c %D%/train/step_names.c \
 	%D%/train/training_step.c %D%/train/training_step.h

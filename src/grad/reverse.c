@@ -17,6 +17,7 @@
 #include "base/shape.h"
 #include "grad/grad_builder.h"
 #include "grad/gradients.h"
+#include "grad/sums.h"
 #include "grad/tape.h"
 #include "ir/edit.h"
 #include "ir/query.h"
@@ -162,6 +163,7 @@ om_scope_add(om_scope *s, om_grad *g, const om_value *of, om_value *v)
 	if (*sum) {
 		om_grad in = {.scope = s, .op = g->op, .stem = om_printf(s->tape->mem, "%s_grad_acc", of->name)};
 		v = om_emit(&in, "Add", *sum, v);
+		om_grad_note_sum(&in, v);
 	}
 	*sum = v;
 }

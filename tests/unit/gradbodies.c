@@ -578,11 +578,44 @@ of_other_sequences(void)
 	}
 }
 
+/* Rows that iterations read, some of them twice, are scattered into the sums; slices from the end, empty ones, and beyond both
+ * ends.  One gradient goes to the state and to a captured value. */
+static void
+of_rows_of_captured_values(void)
+{
+	static const char *const rows[] = {
+		"%r = Gather(%w, %i)\n", "%j = Neg(%i)\n%r = Gather(%w, %j)\n",
+		"%k = const int64[2,2] {0, 1, 1, -1}\n%g = Gather(%w, %k)\n%r = ReduceSum(%g, %ax) {keepdims = 0}\n",
+		"%k = const int64[2,1] {1, -1}\n%g = GatherND(%w, %k)\n%r = ReduceSum(%g, %zero) {keepdims = 0}\n",
+		"%k = const int64[1,3] {1, -1, 0}\n%g = GatherElements(%w, %k)\n%r = ReduceSum(%g, %zero) {keepdims = 0}\n",
+		"%a = Unsqueeze(%i, %zero)\n%b = const int64[1] {3}\n%g = Slice(%w, %a, %b)\n%r = ReduceSum(%g, %zero) {keepdims = 0}\n",
+		"%m = Sub(%i, %six)\n%a = Unsqueeze(%m, %zero)\n%b = const int64[1] {-1}\n%g = Slice(%w, %a, %b, %zero)\n"
+		"%r = ReduceSum(%g, %zero) {keepdims = 0}\n",
+		"%a = Unsqueeze(%i, %zero)\n%b = const int64[1] {99}\n%g = Slice(%w, %a, %b, %zero)\n%r = ReduceSum(%g, %zero) {keepdims = 0}\n",
+		"%r0 = Gather(%w, %i)\n%r1 = Gather(%w, %i)\n%r2 = Mul(%r0, %r1)\n%e = Gather(%w, %one)\n%r = Add(%e, %r2)\n",
+		"%all = Add(%q, %w)\n%r = Gather(%all, %i)\n",
+	};
+	char text[2048];
+
+	for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+		printf("# %zu\n", k);
+		snprintf(text, sizeof text, HEAD "^main(%%x: float64[3], %%w: float64[4,3], %%v: float64[4,3]) {\n"
+			"%%n = const int64[] {4}\n%%zero = const int64[1] {0}\n%%one = const int64[] {1}\n%%six = const int64[] {6}\n"
+			"%%ax = const int64[2] {0, 1}\n"
+			"%%y, %%z = Loop(%%n, _, %%x, %%v) {body = ^a(%%i: int64[], %%c: bool[], %%h: float64[3], %%q: float64[4,3]) {\n"
+			"%s%%t = Mul(%%h, %%r)\n%%u = Sin(%%t)\nret %%c, %%u, %%q\n}}\n"
+			"%%s = Mul(%%y, %%y)\n%%l = ReduceSum(%%s) {keepdims = 0}\nret %%l\n}\n", rows[k]);
+		unit_grad_check(text, 1);
+		unit_grad_check_twice(text, 1);
+	}
+}
+
 static CU_TestInfo gradbodies_tests[] = {
 	{"of a branch", of_a_branch},
 	{"branches of another rank", of_branches_of_other_rank},
 	{"of branches that share an output", of_branches_that_share},
 	{"of a loop", of_a_loop},
+	{"of rows of captured values", of_rows_of_captured_values},
 	{"of a loop that ends early", of_a_loop_that_ends_early},
 	{"of an initial value that no iteration passes on", of_an_initial_value},
 	{"of a loop that keeps nothing", of_a_loop_without_tape},

@@ -6,6 +6,7 @@
 #include "grad/bodies.h"
 #include "grad/grad_builder.h"
 #include "grad/grad_dsl.h"
+#include "grad/sums.h"
 #include "ir/query.h"
 #include "ir/type.h"
 #include "opdef/op_context.h"
@@ -295,6 +296,26 @@ element(om_grad *g, om_value *list, size_t k)
 	return om_emit_slice(g, list, 0, (int64_t)k, (int64_t)k + 1);
 }
 
+/* Element 0 of input `k`, as a position from 0 to the length of the axis. */
+static om_value *
+position(om_grad *g, uint32_t k, om_value *length)
+{
+	om_value *zero = om_emit_int64(g, 0), *at = om_emit_squeeze(g, om_emit_cast(g, om_grad_forward_input(g, k), OM_INT64), 1, &(int64_t){0});
+
+	at = om_emit(g, "Where", om_emit(g, "Less", at, zero), om_emit(g, "Add", at, length), at);
+	return om_emit(g, "Min", om_emit(g, "Max", at, zero), length);
+}
+
+/* The rows that a slice of axis 0 takes, in time that does not depend on how many `x` has: a loop may slice a few of them
+ * in each iteration. */
+static om_value *
+rows_between(om_grad *g, om_value *x)
+{
+	om_value *length = om_emit_squeeze(g, om_emit_dim(g, x, 0), 1, &(int64_t){0});
+
+	return om_emit(g, "Range", position(g, 1, length), position(g, 2, length), om_emit_int64(g, 1));
+}
+
 /* One axis after the other, the last one first: the op applied to 0, 1, 2 ... gives the indices that it
  * reads along the axis. */
 static void
@@ -303,6 +324,11 @@ slice_by_index(om_grad *g, const int64_t *axis, size_t n)
 	om_value *dy = DY, *x = om_grad_op(g)->in[0];
 	const int64_t first = 0;
 
+	if (n == 1 && axis[0] == 0 && !om_grad_has(g, 4) && x->block != om_grad_op(g)->block) {
+		om_value *dx = om_emit_put_along(g, dy, rows_between(g, x), 0, om_emit_dim(g, x, 0));
+		om_grad_set_input_grad(g, 0, om_grad_note_scattered(g, dx, dx));
+		return;
+	}
 	for (size_t k = n; k-- > 0;) {
 		om_value *index = om_emit(g, "Slice", counting(g, x, (int)axis[k]), element(g, om_grad_forward_input(g, 1), k),
 			element(g, om_grad_forward_input(g, 2), k), om_emit_cast(g, om_emit_list(g, 1, &first),

@@ -7,6 +7,7 @@
 #include "grad/grad_builder.h"
 #include "grad/grad_dsl.h"
 #include "grad/rules/conv_geometry.h"
+#include "grad/sums.h"
 #include "ir/query.h"
 #include "opdef/op_context.h"
 
@@ -65,13 +66,16 @@ Gather_grad(om_grad *g)
 	}
 	if (ri != 1)
 		index = om_emit(g, "Reshape", index, om_emit_list(g, 1, &all));
-	om_grad_set_input_grad(g, 0, om_emit_reshape_as(g, om_emit_put_along(g, dy, index, axis, om_emit_dim(g, data, axis)), data));
+	om_value *put = om_emit_put_along(g, dy, index, axis, om_emit_dim(g, data, axis)), *dx = om_emit_reshape_as(g, put, data);
+	om_grad_set_input_grad(g, 0, axis ? dx : om_grad_note_scattered(g, dx, put));
 }
 
 static void
 GatherElements_grad(om_grad *g)
 {
-	om_grad_set_input_grad(g, 0, scatter(g, "ScatterElements", om_emit_zeros_as(g, om_grad_op(g)->in[0]), om_grad_forward_input(g, 1), DY));
+	om_value *dx = scatter(g, "ScatterElements", om_emit_zeros_as(g, om_grad_op(g)->in[0]), om_grad_forward_input(g, 1), DY);
+
+	om_grad_set_input_grad(g, 0, om_grad_note_scattered(g, dx, dx));
 }
 
 /* Prepend to the indices the positions in the `batch` leading dims, which are iterated independently. */
@@ -112,8 +116,8 @@ GatherND_grad(om_grad *g)
 		return;
 	}
 	index = om_grad_forward_input(g, 1);
-	om_grad_set_input_grad(g, 0, scatter(g, "ScatterND", om_emit_zeros_as(g, op->in[0]),
-		batch ? with_batch(g, index, batch) : index, DY));
+	om_value *dx = scatter(g, "ScatterND", om_emit_zeros_as(g, op->in[0]), batch ? with_batch(g, index, batch) : index, DY);
+	om_grad_set_input_grad(g, 0, om_grad_note_scattered(g, dx, dx));
 }
 
 /* The positions where the condition is true; it may be longer than the data that it selects from. */

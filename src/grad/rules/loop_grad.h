@@ -49,6 +49,7 @@ struct back {
 	size_t n, cap;
 	struct om_values result;     /* gradients of scanned inputs */
 	uint32_t *input;             /* [result.n]: the input that each belongs to */
+	bool is_scattered;           /* slices are added to sums: what they were computed by may have no users */
 };
 
 /* A parameter of an iteration of the backward op that receives slices of `all`; it is like `each`. */

@@ -16,6 +16,7 @@
 
 #include "grad/grad_builder.h"
 #include "grad/rules/loop_grad.h"
+#include "grad/sums.h"
 #include "ir/edit.h"
 #include "ir/operators.h"
 #include "ir/query.h"
@@ -379,7 +380,7 @@ collect(struct loop_grad *r, om_grad *g, struct back *back)
 		struct carried c = {.of = captured.v[k], .state = UINT32_MAX};
 		c.start = om_emit_zeros_as(g, c.of);
 		c.param = om_emit_param(r->b.in, c.of, "grad_sum");
-		c.result = om_emit(r->b.in, "Add", c.param, om_scope_gradient(s, c.of));
+		c.result = om_emit_add_to(r->b.in, c.param, om_scope_gradient(s, c.of), &back->is_scattered);
 		push_carried(g, back, c);
 	}
 	back->input = OM_NEWN(om_grad_mem(g), uint32_t, (size_t)r->nin + 1);
@@ -515,6 +516,8 @@ run_back(om_grad *g, bool is_scan)
 		om_loop_finish(&r, g, &b);
 	else
 		finish(&r, g, &b);
+	if (b.is_scattered)
+		om_block_sweep(om_grad_scope(r.b.in)->to);
 	set_input_grads(&r, g, &b);
 }
 
