@@ -332,6 +332,28 @@ long_rows_are_right(void)
 	check_all(choose_long, 6);
 }
 
+/* Windows of a signal, as those of a Fourier transform: few channels, long kernels, more weights than stay near.  A window is read as
+ * one row, whichever layout the signal has. */
+static void
+choose_signal(om_layer *l, uint64_t *state)
+{
+	const int64_t kernel = 200 + (int64_t)om_rng_below(state, 100), out = 1 + (int64_t)om_rng_below(state, 20), stride = 1 + kernel / 4;
+	const bool is_first = om_rng_below(state, 2);
+
+	*l = (om_layer){.batch = 1, .group = 1, .channels_in = 1 + (int64_t)om_rng_below(state, 3), .channels_out = 350,
+		.in = {1, 1, (out - 1) * stride + kernel}, .out = {1, 1, out}, .kernel = {1, 1, kernel}, .stride = {1, 1, stride},
+		.dilation = {1, 1, 1}, .is_channels_first = is_first};
+	om_layer_plan p;
+	CU_ASSERT(om_layer_plan_new(l, &p) && !p.by_tiles && p.depth == p.k);
+	CU_ASSERT_EQUAL(p.k, is_first ? kernel * l->channels_in : l->channels_in);
+}
+
+static void
+signals_are_right(void)
+{
+	check_all(choose_signal, 12);
+}
+
 /* ---- Packing. ---- */
 
 /* Column `column` of the packed matrix with `rows` rows. */
@@ -431,6 +453,7 @@ static CU_TestInfo layer_tests[] = {
 	{"products are right and repeat", products_are_right},
 	{"large layers are right", large_layers_are_right},
 	{"long rows are right", long_rows_are_right},
+	{"windows of signals are right", signals_are_right},
 	{"matrices are packed", matrices_are_packed},
 	{"reference kernels agree", references_agree},
 	CU_TEST_INFO_NULL,

@@ -90,6 +90,7 @@ plan_strip(const om_layer *l, om_layer_plan *p)
 		p->k = l->kernel[2] * l->channels_in;
 		p->taps = l->kernel[0] * l->kernel[1];
 	}
+	p->depth = p->k;
 	p->block = p->strip * l->out[2];
 	p->blocks = l->batch * l->out[0] * om_quotient_up(l->out[1], p->strip);
 }
