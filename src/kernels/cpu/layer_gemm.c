@@ -19,6 +19,10 @@ struct position {
 	int64_t image, z, y, x;
 };
 
+/* A tile whose windows are inside of the image: taps of a line, which are adjacent in the image as they are in the weights,
+ * are one. */
+enum { WHOLE = -1 };
+
 /* A product of a group, for a block of rows. */
 struct block {
 	const om_layer *l;
@@ -29,10 +33,11 @@ struct block {
 	const float *weights, *bias;          /* of the group */
 	bool clamps;              /* the activation is limits, which the tile applies */
 	const float **rows;       /* [tiles][taps][rows of the tile] */
-	int64_t *offset;          /* [tiles][taps + 1]: the last one is the number of taps */
+	int64_t *offset;          /* [tiles][taps + 1]: the last one is the number of taps, or WHOLE */
 	int64_t first, n;         /* rows of y */
 	struct position next;     /* of the grid, whose pointers have not been set yet */
 	int64_t column, columns;  /* of the group */
+	int64_t depth;            /* floats of a tap of the plan that are summed now, from tile.from on */
 	float *y;                 /* column 0 of the group, row 0 */
 };
 
@@ -160,14 +165,16 @@ tile_rows(struct block *b, int64_t n, const float **to, int64_t *offset)
 	int64_t taps = 0, tap = 0;
 
 	find_corners(g, &b->next, n, &c);
+	const bool is_whole = c.are_inside && g->kernel[2] > 1 && g->dilation[2] == 1 && g->pixel == b->p->k;
+	const int64_t step = is_whole ? g->kernel[2] : 1;
 	for (int64_t kz = 0; kz < g->kernel[0]; kz++)
 		for (int64_t ky = 0; ky < g->kernel[1]; ky++)
-			for (int64_t kx = 0; kx < g->kernel[2]; kx++, tap++) {
+			for (int64_t kx = 0; kx < g->kernel[2]; kx += step, tap += step) {
 				const int64_t d[] = {kz * g->dilation[0], ky * g->dilation[1], kx * g->dilation[2]};
 				offset[taps] = tap * weights;
 				taps += tap_rows(g, &c, n, d, to + taps * n);
 			}
-	return taps;
+	return is_whole ? WHOLE : taps;
 }
 
 static int64_t
@@ -183,7 +190,7 @@ direct_rows(const struct grid *g, int64_t first, int64_t n, const float **to, in
 struct rows {
 	int64_t first, n;
 	const float **rows;       /* [taps][n] */
-	int64_t *offset;          /* [taps], and the number of taps */
+	int64_t *offset;          /* [taps], and the number of taps or WHOLE */
 };
 
 /* Tile `k`, whose pointers are at row `at` of the table. */
@@ -198,7 +205,6 @@ rows_of(const struct block *b, int64_t k, int64_t at, int64_t first)
 static void
 set_rows(struct block *b, const struct rows *r)
 {
-
 	r->offset[b->p->taps] = b->p->is_direct ? direct_rows(&b->grid, b->first + r->first, r->n, r->rows, r->offset)
 		: tile_rows(b, r->n, r->rows, r->offset);
 }
@@ -221,10 +227,12 @@ static void
 run_tile(struct block *b, const struct rows *r, int64_t column, int64_t columns)
 {
 	const int64_t at = (b->first + r->first) * b->tile.c_row;
-	const bool is_first = b->tile.from == 0, is_last = b->tile.from + b->tile.k == b->p->k;
+	const int64_t taps = r->offset[b->p->taps];
+	const bool is_first = b->tile.from == 0, is_last = b->tile.from + b->depth == b->p->k;
 
 	b->tile.offset = r->offset;
-	b->tile.taps = r->offset[b->p->taps];
+	b->tile.taps = taps == WHOLE ? b->p->taps / b->grid.kernel[2] : taps;
+	b->tile.k = taps == WHOLE ? b->p->k * b->grid.kernel[2] : b->depth;
 	b->tile.rows = r->rows;
 	b->tile.c = b->y + at;
 	b->tile.residual = !is_first ? b->tile.c : b->d->residual ? b->d->residual + (b->y - b->d->y) + at : NULL;
@@ -257,8 +265,8 @@ next_weights(const struct block *b, int64_t column)
 
 	if (next * OM_PANEL < b->column + b->columns)
 		return b->tile.weights + next * b->tile.panel;
-	if (b->tile.from + b->tile.k < b->p->k)
-		return b->tile.weights + b->column / OM_PANEL * b->tile.panel + b->tile.k * OM_PANEL;
+	if (b->tile.from + b->depth < b->p->k)
+		return b->tile.weights + b->column / OM_PANEL * b->tile.panel + b->depth * OM_PANEL;
 	return b->weights + (next < panels ? next * b->tile.panel : 0);
 }
 
@@ -274,7 +282,7 @@ run_by_panels(struct block *b, int64_t width)
 			const struct rows r = rows_of(b, k, i, i);
 			if (column == b->column && b->tile.from == 0)
 				set_rows(b, &r);
-			set_ahead(&b->tile, b->p->taps, next, k, tiles);
+			set_ahead(&b->tile, b->depth * b->p->taps, next, k, tiles);
 			run_tile(b, &r, column, least(end - column, width));
 			i += r.n;
 		}
@@ -289,10 +297,10 @@ run_by_parts(struct block *b, int64_t width)
 
 	do {
 		b->tile.from = from;
-		b->tile.k = least(b->p->depth, b->p->k - from);
+		b->depth = least(b->p->depth, b->p->k - from);
 		b->tile.weights = b->weights + from * OM_PANEL;
 		run_by_panels(b, width);
-		from += b->tile.k;
+		from += b->depth;
 	} while (from < b->p->k);
 }
 
@@ -434,7 +442,8 @@ set_tile(struct block *b, int64_t group)
 	const int64_t panel = l->channels_in * l->kernel[0] * l->kernel[1] * l->kernel[2] * OM_PANEL;
 
 	b->weights = b->d->weights + group * panels * panel;
-	b->tile = (struct om_tile){.k = b->p->k, .panel = panel, .weights = b->weights, .c_row = l->group * l->channels_out,
+	b->depth = b->p->k;
+	b->tile = (struct om_tile){.panel = panel, .weights = b->weights, .c_row = l->group * l->channels_out,
 		.low = e->act == OM_ACT_RELU ? 0 : e->alpha, .high = e->act == OM_ACT_RELU ? __builtin_inff() : e->beta};
 	b->bias = b->d->bias ? b->d->bias + group * l->channels_out : NULL;
 	b->clamps = e->act == OM_ACT_RELU || e->act == OM_ACT_CLIP;

@@ -54,12 +54,12 @@ tiles_of(int64_t rows)
 	return rows / TILE_ROWS + (rows % TILE_ROWS != 0);
 }
 
-/* Tile `i` of `n` fetches its share of the next panel of weights into a near cache, while the same weights are applied to all
+/* Tile `i` of `n` fetches its share of the next panel of weights, of `depth` rows, into a near cache, while the same weights are applied to all
  * of them: the memory is busy all the time, not for the first tile alone. */
 INLINE void
-set_ahead(struct om_tile *t, int64_t taps, const float *next, int64_t i, int64_t n)
+set_ahead(struct om_tile *t, int64_t depth, const float *next, int64_t i, int64_t n)
 {
-	const int64_t runs = OM_PANEL / (OM_NV * VL), depth = t->k * taps, share = runs * depth;
+	const int64_t runs = OM_PANEL / (OM_NV * VL), share = runs * depth;
 	const int64_t step = MOST(1, LEAST(OM_PANEL / (runs * n), 64 / (int64_t)sizeof(float)));
 	const bool is_fetched = i * step * runs >= OM_PANEL;
 

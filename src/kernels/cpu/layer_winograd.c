@@ -182,7 +182,7 @@ multiply(const struct block *b, int64_t panel, int64_t columns)
 		t.weights = weights + (e * panels + panel) * size;
 		for (int64_t i = 0, k = 0, n; i < b->n; i += n, k++) {
 			n = tile_rows_of(b->n - i);
-			set_ahead(&t, taps, next, k, tiles_of(b->n));
+			set_ahead(&t, t.k * taps, next, k, tiles_of(b->n));
 			for (int64_t kz = 0; kz < taps; kz++)
 				for (int64_t r = 0; r < n; r++)
 					b->rows[kz * n + r] = b->input + e * w->input + (kz * w->p.block + i + r) * w->row;
