@@ -39,6 +39,11 @@ OM_API om_status om_binding_shape(om_session *s, om_binding *b, const char *inpu
  * binding already.  Name and elements are copied. */
 OM_API om_status om_binding_value(om_session *s, om_binding *b, const char *input, const om_tensor *t);
 
+/* Input `input` of `p`, which has a default (om_value.is_overridable), is that default as a constant: weights that a file lists as
+ * inputs too are folded and packed like others.  No element is copied; the binding is for `p` and its copies.  OM_USAGE if
+ * the input does not exist, has no default, or is another constant in the binding already. */
+OM_API om_status om_binding_default(om_session *s, om_binding *b, const om_prog *p, const char *input);
+
 /* Every dim of an input that stays open is `n`, at least 1, unless its name is an expression of other dims, as "past + length",
  * which it follows from; 0: an open dim is an error, OM_SHAPE, that
  * names it.  By default, open dims stay open. */

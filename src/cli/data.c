@@ -310,6 +310,15 @@ read_fill(om_cli *c, uint32_t k, struct fill *f, bool *requested)
 	return OM_OK;
 }
 
+om_status
+om_data_fills(om_cli *c, uint32_t param, bool *fills)
+{
+	struct fill f = {0};
+
+	*fills = false;
+	return read_fill(c, param, &f, fills);
+}
+
 static om_status
 missing(om_cli *c, const om_tensor *in)
 {

@@ -12,6 +12,9 @@ extern const om_opt_group om_data_options;
  * stays OM_UNDEFINED where none was given. */
 om_status om_data_read(om_cli *c, om_tensor *in);
 
+/* Does --fill name parameter `param` of the graph?  Errors are those of om_data_fill(). */
+om_status om_data_fills(om_cli *c, uint32_t param, bool *fills);
+
 /* Fill the inputs that were not read as --fill deterministic, --random and --fill specify; shapes are those
  * of the program.  If inputs remain without elements and without a default, OM_USAGE lists all
  * of them.  The caller frees the buffers in `owned`, also on failure. */

@@ -50,6 +50,40 @@ read_plan(om_cli *c, const om_tensor *in)
 	return st;
 }
 
+/* Does a parameter keep its default in all runs?  It is neither given, nor filled by an option, nor replaced after a run. */
+static om_status
+keeps_default(om_cli *c, uint32_t param, const om_tensor *in, bool *keeps)
+{
+	const om_value *v = c->prog->first->param[param];
+	bool fills;
+
+	OM_TRY(om_data_fills(c, param, &fills));
+	*keeps = v->is_overridable && v->data && in[param].type == OM_UNDEFINED && !fills;
+	for (uint32_t k = 0; k < c->prog->nio_alias; k++)
+		*keeps = *keeps && c->prog->io_alias[k].param != param;
+	return OM_OK;
+}
+
+/* Such defaults are constants of these runs: weights that the file lists as inputs are folded and packed. */
+static om_status
+bind_defaults(om_cli *c, const om_tensor *in)
+{
+	const om_block *graph = c->prog->first;
+	om_binding *b = om_binding_new();
+	om_status st = b ? OM_OK : OM_MEMORY;
+
+	for (uint32_t k = 0; k < graph->nparam && st == OM_OK; k++) {
+		bool keeps = false;
+		st = keeps_default(c, k, in, &keeps);
+		if (st == OM_OK && keeps)
+			st = om_binding_default(c->session, b, c->prog, graph->param[k]->name);
+	}
+	if (st == OM_OK)
+		st = om_bind(c->session, c->prog, b);
+	om_binding_free(b);
+	return st;
+}
+
 static om_status
 make_plan(om_cli *c, const om_tensor *in)
 {
@@ -58,6 +92,7 @@ make_plan(om_cli *c, const om_tensor *in)
 		OM_TRY(om_cli_host(c));
 		return read_plan(c, in);
 	}
+	OM_TRY(bind_defaults(c, in));
 	OM_TRY(om_cli_shapes(c, in, true));
 	om_info(c->session, "planning the model: it contains no usable plan");
 	OM_TRY(om_cli_passes(c, NULL));
@@ -466,7 +501,8 @@ static const om_opt_group group = {"running", opts};
 const om_cmd om_run_cmd = {
 	.name = "run", .usage = "MODEL [--data PATH] [options]", .brief = "run a model in its arena",
 	.text = "A plan in the model is verified and used; without one, or with --passes, the\n"
-		"model is planned first.  Unknown dims are taken from the data.",
+		"model is planned first.  Unknown dims are taken from the data, and an input\n"
+		"with a default that is not given is a constant.",
 	.target = OM_TARGET_CPU, .min_args = 1, .max_args = 1,
 	.group = {&group, &om_data_options, &om_shape_options, &om_pass_options}, .run = run,
 };

@@ -32,7 +32,8 @@ struct input {
 
 struct constant {
 	const char *input;
-	om_tensor t;
+	om_tensor t;             /* of a default: the elements are the program's */
+	bool is_default;
 };
 
 struct om_binding {
@@ -125,13 +126,13 @@ binding_value_guarded(om_session *s, om_binding *b, const char *input, const om_
 		return om_fail(s, OM_USAGE, "input %s: the constant has no elements", input);
 	for (size_t k = 0; k < b->nconstant; k++)
 		if (strcmp(b->constant[k].input, input) == 0)
-			return om_tensor_same(&b->constant[k].t, t) ? OM_OK
+			return !b->constant[k].is_default && om_tensor_same(&b->constant[k].t, t) ? OM_OK
 				: om_fail(s, OM_USAGE, "input %s is bound to two constants", input);
 	OM_TRY(binding_shape_guarded(s, b, input, &t->shape));
 	om_tensor copy = *t;
 	copy.data = om_memdup(b->mem, t->data, bytes);
 	memset(copy.shape.sym, 0, sizeof copy.shape.sym);
-	OM_PUSH(b->mem, b->constant, b->nconstant, b->capconstant, ((struct constant){om_strdup(b->mem, input), copy}));
+	OM_PUSH(b->mem, b->constant, b->nconstant, b->capconstant, ((struct constant){om_strdup(b->mem, input), copy, false}));
 	return OM_OK;
 }
 
@@ -139,6 +140,29 @@ om_status
 om_binding_value(om_session *s, om_binding *b, const char *input, const om_tensor *t)
 {
 	OM_GUARDED(s, binding_value_guarded(s, b, input, t));
+}
+
+static om_status
+binding_default_guarded(om_session *s, om_binding *b, const om_prog *p, const char *input)
+{
+	const om_value *v = om_block_param(p->first, input);
+
+	if (!v)
+		return om_fail(s, OM_USAGE, "the program has no input %s", input);
+	if (!v->is_overridable || !v->data)
+		return om_fail(s, OM_USAGE, "input %s has no default", input);
+	for (size_t k = 0; k < b->nconstant; k++)
+		if (strcmp(b->constant[k].input, input) == 0)
+			return b->constant[k].is_default ? OM_OK : om_fail(s, OM_USAGE, "input %s is bound to two constants", input);
+	OM_TRY(binding_shape_guarded(s, b, input, &v->data->shape));
+	OM_PUSH(b->mem, b->constant, b->nconstant, b->capconstant, ((struct constant){om_strdup(b->mem, input), *v->data, true}));
+	return OM_OK;
+}
+
+om_status
+om_binding_default(om_session *s, om_binding *b, const om_prog *p, const char *input)
+{
+	OM_GUARDED(s, binding_default_guarded(s, b, p, input));
 }
 
 bool
@@ -286,6 +310,8 @@ check_constant(const struct resolved *r, const struct constant *is)
 {
 	const om_value *v = om_block_param(r->graph, is->input);
 
+	if (is->is_default && !(v->data && v->is_overridable))
+		return om_fail(r->session, OM_USAGE, "input %s has no default", v->name);
 	if (v->type.elem == is->t.type)
 		return OM_OK;
 	return om_fail(r->session, OM_USAGE, "input %s is %s, not %s", v->name, om_dtype_text(v->type.elem),
@@ -385,15 +411,17 @@ static void
 fix(om_prog *p, const struct constant *is)
 {
 	om_value *v = om_block_param(p->first, is->input);
-	om_tensor *data = om_memdup(p->mem, &is->t, sizeof *data);
 	uint64_t bytes = 0;
 
+	v->is_const = true;
+	v->is_overridable = false;
+	if (is->is_default)
+		return;
+	om_tensor *data = om_memdup(p->mem, &is->t, sizeof *data);
 	om_tensor_bytes(is->t.type, &is->t.shape, &bytes);
 	data->data = om_memdup(p->mem, is->t.data, bytes);
 	v->data = data;
 	v->origin = NULL;
-	v->is_const = true;
-	v->is_overridable = false;
 }
 
 /* Symbols are global: parameters of bodies and declared values are bound, too. */
@@ -493,7 +521,8 @@ text_guarded(om_session *s, const om_prog *p, const om_binding *b, om_arena *mem
 			text = om_printf(mem, "%s%s%s=%s", text, *text ? " " : "", r.graph->param[k]->name,
 				dims_text(mem, &r.shape[k]));
 	for (size_t k = 0; k < b->nconstant; k++)
-		text = om_printf(mem, "%s %s=%s", text, b->constant[k].input, elements_text(mem, &b->constant[k].t));
+		text = om_printf(mem, "%s %s=%s", text, b->constant[k].input,
+			b->constant[k].is_default ? "default" : elements_text(mem, &b->constant[k].t));
 	*out = text;
 	return OM_OK;
 }

@@ -425,6 +425,49 @@ plans_are_kept_by_constant(void)
 	bench_close(&t);
 }
 
+/* y = x * w, where w is [3] unless another one is given, and u is required. */
+static const char *const has_default = "program \"\" ir 10 opset 22\n"
+	"^main(%x: float32[2], %w: float32[1] = {3.0}, %u: float32[2]) {\n\t%d = Add(%w, %w)\n\t%m = Mul(%x, %d)\n\t%y = Add(%m, %u)\n\tret %y\n}\n";
+
+static void
+a_default_is_a_constant(void)
+{
+	float x[2] = {1, 2}, u[2] = {0, 1}, w = 3;
+	om_tensor other = {.type = OM_FLOAT32, .shape = om_shape_of(1, (int64_t[]){1}), .data = &w};
+	om_binding *b = om_binding_new();
+	om_prog *p;
+	om_exec *e;
+	bench t;
+
+	unit_start(&t, has_default, NULL);
+	CU_ASSERT_FATAL(t.p->first->param[1]->is_overridable);
+	CU_ASSERT(is_told(t.s, om_binding_default(t.s, b, t.p, "z"), OM_USAGE, "no input z"));
+	CU_ASSERT(is_told(t.s, om_binding_default(t.s, b, t.p, "u"), OM_USAGE, "input u has no default"));
+	CU_ASSERT_FATAL(is_ok(t.s, om_binding_default(t.s, b, t.p, "w")));
+	CU_ASSERT_FATAL(is_ok(t.s, om_binding_default(t.s, b, t.p, "w")));
+	CU_ASSERT(is_told(t.s, om_binding_value(t.s, b, "w", &other), OM_USAGE, "bound to two constants"));
+	CU_ASSERT_FATAL(is_ok(t.s, om_prog_bind(t.s, t.p, b, &p)));
+	CU_ASSERT_TRUE(t.p->first->param[1]->is_overridable);
+	CU_ASSERT_TRUE(p->first->param[1]->is_const);
+	CU_ASSERT_FALSE(p->first->param[1]->is_overridable);
+	CU_ASSERT_PTR_EQUAL(p->first->param[1]->data->data, t.p->first->param[1]->data->data);
+	CU_ASSERT_FATAL(is_ok(t.s, om_host_run(t.h, p, "inline,shapes,fold,prune,liveness,views,inplace,pack")));
+	CU_ASSERT(p->first->first->is_folded);                  /* the sum of the default */
+	CU_ASSERT_FATAL(is_ok(t.s, om_exec_new(t.s, p, p->plan, &(om_exec_options)OM_EXEC_OPTIONS(.poison = true), &e)));
+	om_tensor in = {.type = OM_FLOAT32, .shape = om_shape_of(1, (int64_t[]){2}), .data = x};
+	CU_ASSERT_EQUAL(om_exec_input(e, 0, &in), OM_OK);
+	in.data = u;
+	CU_ASSERT_EQUAL(om_exec_input(e, 2, &in), OM_OK);
+	w = 4;
+	CU_ASSERT(is_told(t.s, om_exec_input(e, 1, &other), OM_BADPLAN, "input w has another value"));
+	CU_ASSERT_FATAL(is_ok(t.s, om_exec_run(e)));
+	CU_ASSERT_EQUAL(((const float *)om_exec_result(e, 0)->data)[1], 13);
+	om_exec_free(e);
+	om_prog_free(p);
+	om_binding_free(b);
+	bench_close(&t);
+}
+
 static CU_TestInfo binding_tests[] = {
 	{"a binding is resolved by the program", a_binding_is_resolved_by_the_program},
 	{"inputs may differ in a symbol", inputs_may_differ_in_a_symbol},
@@ -436,6 +479,7 @@ static CU_TestInfo binding_tests[] = {
 	{"a constant input decides branches", a_constant_input_decides_branches},
 	{"a constant has the type and shape of its input", a_constant_has_the_type_and_shape_of_its_input},
 	{"plans are kept by constant", plans_are_kept_by_constant},
+	{"a default is a constant", a_default_is_a_constant},
 	CU_TEST_INFO_NULL
 };
 UNIT_SUITE("bindings", binding_tests);
