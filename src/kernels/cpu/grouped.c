@@ -93,6 +93,28 @@ load(const float *x, int64_t n)
 	return n >= VL ? vec_load(x) : vec_load_some(x, n);
 }
 
+/* Lane i becomes input `k` of its group of 4 lanes; these shuffles stay within 128 bits. */
+INLINE vec
+in_fours(vec x, const int k)
+{
+#define IN_FOURS(i, k) ((i) / 4 * 4 + (k))
+	switch (k) {
+	case 0: return SHUFFLE(x, x, IN_FOURS, 0);
+	case 1: return SHUFFLE(x, x, IN_FOURS, 1);
+	case 2: return SHUFFLE(x, x, IN_FOURS, 2);
+	default: return SHUFFLE(x, x, IN_FOURS, 3);
+	}
+}
+
+/* Input `k` of each group of `n` channels, of `left` at x, for all lanes of the group.  A group that is a vector needs no shuffle. */
+INLINE vec
+spread(const float *x, int64_t left, const int k, const int n)
+{
+	if (n == VL)
+		return vec_all(x[k]);
+	return n == 4 ? in_fours(load(x, left), k) : vec_permute(load(x, left), firsts(n) + k);
+}
+
 /* `nx` outputs of a kernel 3 wide, VL channels from `c` on, of which `left` exist.  The pixels are in at[]. */
 INLINE void
 tile3(const om_grouped *d, const struct lines *l, const float *const *at, int64_t c, int64_t left, float *y, const int nx,
@@ -108,12 +130,12 @@ tile3(const om_grouped *d, const struct lines *l, const float *const *at, int64_
 		sum[i] = load(d->bias + c, left);
 	for (int64_t r = 0; r < l->n; r++, at += ni) {
 		const float *w = panel + l->tap[r] * n * PANEL;
-		ivec from = firsts(n);
-		for (int k = 0; k < n; k++, w += PANEL, from += 1) {
+		UNROLL
+		for (int k = 0; k < n; k++, w += PANEL) {
 			const vec w0 = vec_load(w), w1 = vec_load(w + n * PANEL), w2 = vec_load(w + 2 * n * PANEL);
 			UNROLL
 			for (int i = 0; i < ni; i++) {
-				const vec x = vec_permute(load(at[i] + c, left), from);
+				const vec x = spread(at[i] + c, left, k, n);
 				if (i % s == 0 && i / s < nx)
 					sum[i / s] += x * w0;
 				if (i >= 1 && (i - 1) % s == 0 && (i - 1) / s < nx)
