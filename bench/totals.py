@@ -3,7 +3,7 @@
 """Memory of a run without weights, as planned by onnxmem and by other planners of ONNX models.
 
     totals.py --onnxmem COMMAND [--page FILE] [--install FOLDER | --peers PYTHON --usmp PYTHON --litert PYTHON] [--answers FILE] [--limit SECONDS]
-              MODEL.onnx...
+              [--memory GIB] MODEL.onnx...
 
 For each model, all with an alignment of 1 and the same shapes (open dims are 1, or of DIMS below):
 
@@ -13,8 +13,10 @@ For each model, all with an alignment of 1 and the same shapes (open dims are 1,
 * onnx-tool, `compress_memory()`;
 * ONNX Runtime, ExecuTorch, TVM, USMP and LiteRT, by planners.py, which tells how.  The last four run with PYTHON, that of an environment
   which has them: executorch and apache-tvm; hhb-tvm; onnx2tf and ai-edge-litert: each wants other versions of packages.  --install makes
-  the environments in FOLDER, unless they are there.  The five peers are asked side by side, for at most SECONDS a model (300).  --answers
-keeps what they answer in FILE, by peer, version, and digest of the model, so that they are asked once; with --install, in FOLDER.
+  the environments in FOLDER, unless they are there.
+
+The five peers are asked side by side, for at most SECONDS a model (300), with at most GIB of memory each (12).  --answers keeps what they
+answer in FILE, by peer, version, and digest of the model, so that they are asked once; with --install, in FOLDER.
 
 Exits with 1 where a peer that plans the whole model takes less.  Versions are those that are installed.
 """
@@ -28,7 +30,9 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import warnings
+from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 
@@ -113,6 +117,9 @@ PACKAGES = {"ort": "onnxruntime", "executorch": "executorch", "tvm": "apache-tvm
 TITLES = {"ort": "ONNX Runtime", "executorch": "ExecuTorch", "tvm": "TVM", "usmp": "USMP", "litert": "LiteRT"}
 
 
+Limits = namedtuple("Limits", "seconds gib")
+
+
 class Answers:
     """What peers answered before, in a file."""
 
@@ -136,37 +143,58 @@ class Answers:
                 os.replace(self.file + ".part", self.file)
 
 
-def answers_of(python, way, files, limit):
-    """Answers to these files, one by one, until the process ends or one takes too long."""
+def resident(pid):
+    """GiB that a process has in memory; 0 where the system does not say."""
+    try:
+        with open(f"/proc/{pid}/statm") as f:
+            return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2 ** 30
+    except (OSError, IndexError):
+        return 0
+
+
+class Watch:
+    """Ends a process that takes too long for an answer, or too much memory; `why` is then the answer."""
+
+    def __init__(self, process, limits):
+        self.process, self.limits, self.why, self.over = process, limits, None, threading.Event()
+        self.start()
+        threading.Thread(target=self.look, daemon=True).start()
+
+    def start(self):
+        self.since = time.monotonic()
+
+    def look(self):
+        while not self.over.wait(0.5) and not self.why:
+            if time.monotonic() - self.since > self.limits.seconds:
+                self.why = {"fails": f"no answer in {self.limits.seconds} s", "late": True}
+            elif resident(self.process.pid) > self.limits.gib:
+                self.why = {"fails": f"it takes more than {self.limits.gib} GiB of memory"}
+        if self.why:
+            self.process.kill()
+
+
+def answers_of(python, way, files, limits):
+    """Answers to these files, one by one, until the process ends or is ended."""
     r = subprocess.Popen([python, os.path.join(os.path.dirname(os.path.abspath(__file__)), "planners.py"), way] + files,
                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    late = threading.Event()
-
-    def stop():
-        late.set()
-        r.kill()
+    watch = Watch(r, limits)
     for _ in files:
-        timer = threading.Timer(limit, stop)
-        timer.start()
+        watch.start()
         line = r.stdout.readline()
-        timer.cancel()
         if not line:
-            break
+            watch.over.set()
+            yield watch.why or {"fails": "its process ends with status %d" % r.wait()}
+            return
         yield json.loads(line)
-    else:
-        r.wait()
-        return
-    if late.is_set():
-        yield {"fails": f"no answer in {limit} s", "late": True}
-    else:
-        yield {"fails": "its process ends with status %d" % r.wait()}
+    watch.over.set()
+    r.wait()
 
 
-def ask(python, way, files, version, before, limit):
+def ask(python, way, files, version, before, limits):
     """By file, what the planner answers; after one that ends the process, the others are asked again."""
     keys = [before.key(way, version, f) for f in files]
     while left := [(k, f) for k, f in zip(keys, files) if k not in before.known]:
-        for (key, _), answer in zip(left, answers_of(python, way, [f for _, f in left], limit)):
+        for (key, _), answer in zip(left, answers_of(python, way, [f for _, f in left], limits)):
             before.add(key, answer)
     return [before.known[k] for k in keys]
 
@@ -180,11 +208,11 @@ def problem(command, path):
     return out
 
 
-def ask_all(command, python, files, before, limit):
+def ask_all(command, python, files, before, limits):
     problems = [problem(command, f) for f in files]
     with ThreadPoolExecutor() as side_by_side:
         asked = {way: side_by_side.submit(ask, python[way], way, problems if way == "executorch" else files, version_of(python[way], PACKAGES[way]),
-                                          before, limit) for way in PEERS if python[way]}
+                                          before, limits) for way in PEERS if python[way]}
     return {way: asked[way].result() if way in asked else [{"fails": "not asked"}] * len(files) for way in PEERS}
 
 
@@ -314,6 +342,7 @@ def main():
     a.add_argument("--install", metavar="FOLDER", help="make the environments in this folder, unless they are there")
     a.add_argument("--answers", metavar="FILE", help="keep the answers of peers in this file")
     a.add_argument("--limit", metavar="SECONDS", type=int, default=300, help="the most that a peer takes for a model")
+    a.add_argument("--memory", metavar="GIB", type=int, default=12, help="the most memory that a peer takes")
     a.add_argument("models", nargs="+")
     o = a.parse_args()
     if o.install:
@@ -322,7 +351,7 @@ def main():
     python = {"ort": sys.executable, "executorch": o.peers, "tvm": o.peers, "usmp": o.usmp, "litert": o.litert}
     with tempfile.TemporaryDirectory() as folder:
         rows = [row(o.onnxmem, m, folder) for m in o.models]
-        add_peers(rows, ask_all(o.onnxmem, python, [r["file"] for r in rows], Answers(o.answers), o.limit))
+        add_peers(rows, ask_all(o.onnxmem, python, [r["file"] for r in rows], Answers(o.answers), Limits(o.limit, o.memory)))
     text = "\n".join(page(rows, python)) + "\n"
     if o.page:
         with open(o.page, "w") as f:
