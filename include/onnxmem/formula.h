@@ -4,7 +4,7 @@
  * A plan with ranges (om_plan.range) serves all sizes in them.  The place of each value in it follows from sizes and
  * from what lies above what, so that the arena is the longest of some sums of sizes.  Where one of these sums is the longest for all
  * sizes of a range, or of a part of it, it is the formula of the arena there.  Strides divide sizes and round: such a size is
- * a polynomial of quotients of the symbols.  om_host_find_formulas() (onnxmem/pass.h) finds them.
+ * a polynomial of quotients of the symbols, and that of joined values a sum of several.  om_host_find_formulas() (onnxmem/pass.h) finds them.
  */
 #ifndef OM_FORMULA_H
 #define OM_FORMULA_H
@@ -24,6 +24,7 @@ typedef struct om_polynomial {
 	int64_t factor[OM_FORMULA_TERMS]; /* integers */
 	int64_t add[OM_FORMULA_SYMBOLS]; /* by symbol */
 	int64_t by[OM_FORMULA_SYMBOLS]; /* by symbol; 0: the number itself */
+	const struct om_polynomial *more; /* another one, of other quotients, which is added; NULL: this is the last */
 } om_polynomial;
 
 /* `count` times a polynomial that is rounded up to a multiple of an alignment. */

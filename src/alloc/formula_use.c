@@ -129,13 +129,10 @@ monomial(om_arena *mem, const om_polynomial *f, int k, const char *const *symbol
 
 static const om_formula_words default_words = {"up", "max", "floor"};
 
-const char *
-om_polynomial_text(om_arena *mem, const om_polynomial *f, const char *const *symbol, const om_formula_words *words)
+/* `text`, and the terms of one polynomial of a sum. */
+static const char *
+add_terms(om_arena *mem, const char *text, const om_polynomial *f, const char *const *symbol, const om_formula_words *words)
 {
-	const char *text = "";
-
-	words = words ? words : &default_words;
-
 	for (int k = OM_FORMULA_TERMS - 1; k >= 0; k--) {
 		const int64_t n = f->factor[k];
 		const char *of = monomial(mem, f, k, symbol, words);
@@ -148,6 +145,17 @@ om_polynomial_text(om_arena *mem, const om_polynomial *f, const char *const *sym
 		else
 			text = om_printf(mem, "%s%s%" PRId64 "%s%s", text, sign, size, *of ? "*" : "", of);
 	}
+	return text;
+}
+
+const char *
+om_polynomial_text(om_arena *mem, const om_polynomial *f, const char *const *symbol, const om_formula_words *words)
+{
+	const char *text = "";
+
+	words = words ? words : &default_words;
+	for (; f; f = f->more)
+		text = add_terms(mem, text, f, symbol, words);
 	return *text ? text : "0";
 }
 
@@ -164,10 +172,9 @@ is_zero(const om_polynomial *f)
 static const char *
 rounded_text(om_arena *mem, const om_rounded *r, const char *const *symbol, const om_formula_words *words)
 {
-	om_polynomial times = r->of;
+	om_polynomial times;
 
-	memset(times.factor, 0, sizeof times.factor);
-	if (om_polynomial_divisor(&r->of, r->align) == r->align && om_polynomial_add(&times, &r->of, r->count))
+	if (om_polynomial_divisor(&r->of, r->align) == r->align && om_polynomial_times(mem, &r->of, r->count, &times))
 		return om_polynomial_text(mem, &times, symbol, words);
 	const char *count = r->count > 1 ? om_printf(mem, "%" PRIu32 "*", r->count) : "";
 	return om_printf(mem, "%s%s(%s, %" PRIu64 ")", count, words->round, om_polynomial_text(mem, &r->of, symbol, words), r->align);

@@ -74,7 +74,10 @@ om_polynomial_variable(const om_polynomial *f, int d, int64_t n)
 bool
 om_polynomial_has_quotients(const om_polynomial *f)
 {
-	return f->by[0] || f->by[1] || f->by[2];
+	for (; f; f = f->more)
+		if (f->by[0] || f->by[1] || f->by[2])
+			return true;
+	return false;
 }
 
 /* The sum of factors, each times a product of one of three weights of each symbol. */
@@ -95,11 +98,11 @@ weighted(const om_polynomial *f, int64_t w[OM_FORMULA_SYMBOLS][3], wide *out)
 	return true;
 }
 
-bool
-om_polynomial_value(const om_polynomial *f, const int64_t *n, uint64_t *out)
+/* The value of one polynomial of a sum, which may be negative. */
+static bool
+value_of_one(const om_polynomial *f, const int64_t *n, wide *out)
 {
 	int64_t w[OM_FORMULA_SYMBOLS][3];
-	wide x;
 
 	for (int d = 0; d < OM_FORMULA_SYMBOLS; d++) {
 		w[d][0] = 1;
@@ -107,9 +110,20 @@ om_polynomial_value(const om_polynomial *f, const int64_t *n, uint64_t *out)
 		if (__builtin_mul_overflow(w[d][1], w[d][1], &w[d][2]))
 			return false;
 	}
-	if (!weighted(f, w, &x) || x < 0 || x > INT64_MAX)
+	return weighted(f, w, out);
+}
+
+bool
+om_polynomial_value(const om_polynomial *f, const int64_t *n, uint64_t *out)
+{
+	wide sum = 0, x;
+
+	for (; f; f = f->more)
+		if (!value_of_one(f, n, &x) || __builtin_add_overflow(sum, x, &sum))
+			return false;
+	if (sum < 0 || sum > INT64_MAX)
 		return false;
-	*out = (uint64_t)x;
+	*out = (uint64_t)sum;
 	return true;
 }
 
@@ -178,9 +192,10 @@ control(const om_polynomial *f, const int64_t *low, const int64_t *high, int at,
 {
 	wide sum = 0, x;
 
-	for (int k = 0; k < OM_FORMULA_TERMS; k++)
-		if (f->factor[k] && (!control_of_term(f, low, high, k, at, up, &x) || __builtin_add_overflow(sum, x, &sum)))
-			return false;
+	for (; f; f = f->more)
+		for (int k = 0; k < OM_FORMULA_TERMS; k++)
+			if (f->factor[k] && (!control_of_term(f, low, high, k, at, up, &x) || __builtin_add_overflow(sum, x, &sum)))
+				return false;
 	return narrow(sum, out);
 }
 
@@ -221,20 +236,30 @@ factor_of_bound(const om_polynomial *f, int k, int i, bool up, int64_t *out)
 	return narrow(divided(x, by, up), out);
 }
 
-bool
-om_polynomial_bound(const om_polynomial *f, const int64_t *low, bool at_least, om_polynomial *out)
+/* Add the bound of one polynomial of a sum. */
+static bool
+add_bound(const om_polynomial *f, const int64_t *low, bool at_least, om_polynomial *sum)
 {
-	om_polynomial sum = {{0}};
-
 	for (int k = 0; k < OM_FORMULA_TERMS; k++) {
 		if (f->factor[k] == 0 || (!takes_most(f, k, at_least) && !is_bounded(f, low, k)))
 			continue;
 		for (int i = 0; i < OM_FORMULA_TERMS; i++) {
 			int64_t x;
-			if (!factor_of_bound(f, k, i, at_least, &x) || __builtin_add_overflow(sum.factor[i], x, &sum.factor[i]))
+			if (!factor_of_bound(f, k, i, at_least, &x) || __builtin_add_overflow(sum->factor[i], x, &sum->factor[i]))
 				return false;
 		}
 	}
+	return true;
+}
+
+bool
+om_polynomial_bound(const om_polynomial *f, const int64_t *low, bool at_least, om_polynomial *out)
+{
+	om_polynomial sum = {{0}};
+
+	for (; f; f = f->more)
+		if (!add_bound(f, low, at_least, &sum))
+			return false;
 	*out = sum;
 	return true;
 }
@@ -251,19 +276,47 @@ om_polynomial_add(om_polynomial *f, const om_polynomial *g, int64_t count)
 bool
 om_polynomial_equal(const om_polynomial *f, const om_polynomial *g)
 {
-	return memcmp(f, g, sizeof *f) == 0;
+	for (; f && g; f = f->more, g = g->more)
+		if (memcmp(f->factor, g->factor, sizeof f->factor) || memcmp(f->add, g->add, sizeof f->add)
+		    || memcmp(f->by, g->by, sizeof f->by))
+			return false;
+	return f == g;
+}
+
+bool
+om_polynomial_times(om_arena *mem, const om_polynomial *f, int64_t count, om_polynomial *out)
+{
+	om_polynomial one = *f;
+
+	for (int k = 0; k < OM_FORMULA_TERMS; k++)
+		if (!narrow((wide)f->factor[k] * count, &one.factor[k]))
+			return false;
+	if (f->more) {
+		om_polynomial *more = OM_NEW(mem, om_polynomial);
+		if (!om_polynomial_times(mem, f->more, count, more))
+			return false;
+		one.more = more;
+	}
+	*out = one;
+	return true;
+}
+
+static uint64_t
+common_divisor(uint64_t n, uint64_t rest)
+{
+	while (rest) {
+		const uint64_t next = n % rest;
+		n = rest;
+		rest = next;
+	}
+	return n;
 }
 
 uint64_t
 om_polynomial_divisor(const om_polynomial *f, uint64_t n)
 {
-	for (int k = 0; k < OM_FORMULA_TERMS; k++) {
-		uint64_t rest = (uint64_t)(f->factor[k] < 0 ? -f->factor[k] : f->factor[k]);
-		while (rest) {
-			const uint64_t next = n % rest;
-			n = rest;
-			rest = next;
-		}
-	}
+	for (; f; f = f->more)
+		for (int k = 0; k < OM_FORMULA_TERMS; k++)
+			n = common_divisor(n, (uint64_t)(f->factor[k] < 0 ? -f->factor[k] : f->factor[k]));
 	return n;
 }

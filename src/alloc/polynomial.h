@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Polynomials of up to three symbols, or of quotients of them, of degree 2 in each. */
+/* Polynomials of up to three symbols, or of quotients of them, of degree 2 in each, and sums of them (om_polynomial.more). */
 #ifndef OM_POLYNOMIAL_H
 #define OM_POLYNOMIAL_H
 
@@ -32,10 +32,13 @@ bool om_polynomial_control(const om_polynomial *f, const int64_t *low, const int
 /* A polynomial without quotients that is at most, or at least, `f` for all numbers from `low` on.  False: too large. */
 bool om_polynomial_bound(const om_polynomial *f, const int64_t *low, bool at_least, om_polynomial *out);
 
-/* f + count * g, without quotients; false: too large. */
+/* f + count * g, both without quotients; false: too large. */
 bool om_polynomial_add(om_polynomial *f, const om_polynomial *g, int64_t count);
 
 bool om_polynomial_equal(const om_polynomial *f, const om_polynomial *g);
+
+/* count * f, with any quotients, in memory of `mem`; false: too large. */
+bool om_polynomial_times(om_arena *mem, const om_polynomial *f, int64_t count, om_polynomial *out);
 
 /* The greatest common divisor of `n` and all its factors. */
 uint64_t om_polynomial_divisor(const om_polynomial *f, uint64_t n);

@@ -4,7 +4,8 @@
  * Copies of the open program are bound to up to three sizes of each symbol, which give polynomials, and to more sizes, at which
  * these are compared with the sizes of values.  A size that differs from its polynomial anywhere is none of the numbers
  * themselves.  It may be one of quotients, as that of a convolution with strides: then it changes at numbers at equal
- * distances, which are looked for where one symbol takes consecutive numbers, and all others their largest. */
+ * distances, which are looked for where one symbol takes consecutive numbers, and all others their largest.  Or it is the sum of
+ * several, as that of rows that are divided by 2 and by 3 and joined: then its terms are those of other values. */
 #include <config.h>
 
 #include <assert.h>
@@ -14,6 +15,7 @@
 #include "alloc/place_order.h"
 #include "alloc/polynomial.h"
 #include "alloc/run_memory.h"
+#include "alloc/size_terms.h"
 #include "base/guard.h"
 #include "base/shape.h"
 #include "base/sizes.h"
@@ -25,8 +27,9 @@
 
 enum {
 	MOST_CHECKED = 32,
-	MOST_IN_LINE = 160,      /* consecutive numbers; so the largest divisor is about a third of it */
+	MOST_IN_LINE = 400,      /* consecutive numbers; so the largest divisor is about a third of it */
 	ENOUGH_CHANGES = 4,      /* in a line */
+	MOST_EQUATIONS = 192,    /* for sums */
 };
 
 /* The sizes of values for one number of each symbol. */
@@ -178,12 +181,13 @@ size_to_check(const om_dim_range *r, uint64_t k, uint64_t d)
 	return r->low + (int64_t)((k * 0x9e3779b97f4a7c15u >> (8 + 7 * d)) % n);
 }
 
+/* The sizes from the `from`-th to the `to`-th that are compared. */
 static om_status
-sample_others(struct sampling *w)
+sample_others(struct sampling *w, uint64_t from, uint64_t to)
 {
 	int64_t n[OM_FORMULA_SYMBOLS] = {0};
 
-	for (uint64_t i = 0; i < MOST_CHECKED && !w->why; i++) {
+	for (uint64_t i = from; i < to && !w->why; i++) {
 		for (uint32_t d = 0; d < w->plan->nrange; d++)
 			n[d] = size_to_check(&w->plan->range[d], i, d);
 		OM_TRY(add_sample(w, n));
@@ -385,6 +389,86 @@ fit_quotients(const struct sampling *w, uint32_t value, om_polynomial *f)
 	return holds(w, f, value);
 }
 
+/* ---- Sums. ---- */
+
+/* The samples of the equations: those of the grid and beside it, then some of the lines. */
+static const struct sample **
+equations(const struct sampling *w, uint32_t *count)
+{
+	const uint32_t first = w->line[0][0], lines = w->nsample - first, most = MOST_EQUATIONS - first;
+	const uint32_t n = lines < most ? lines : most;
+	const struct sample **all = OM_NEWN(w->mem, const struct sample *, first + n);
+
+	*count = first + n;
+	for (uint32_t k = 0; k < *count; k++)
+		all[k] = &w->sample[k < first ? k : first + (k - first) * lines / n];
+	return all;
+}
+
+/* The terms of sizes that have polynomials. */
+static om_size_terms *
+known_terms(const struct sampling *w)
+{
+	om_size_terms *t = OM_NEW(w->mem, om_size_terms);
+
+	for (uint32_t k = 0; k < w->nall; k++)
+		if (w->is_known[k])
+			om_size_terms_add(t, &w->poly[k]);
+	om_size_terms_add_parts(t);
+	return t;
+}
+
+static bool
+has_size_everywhere(const struct sampling *w, uint32_t value)
+{
+	for (uint32_t k = 0; k < w->nsample; k++)
+		if (w->sample[k].bytes[value] < 0)
+			return false;
+	return true;
+}
+
+/* The sizes that have no polynomial, and of which values they are. */
+static om_size_points
+unknown_points(const struct sampling *w, uint32_t *value)
+{
+	uint32_t npoint;
+	const struct sample **at = equations(w, &npoint);
+	const int64_t **n = OM_NEWN(w->mem, const int64_t *, npoint), **bytes = OM_NEWN(w->mem, const int64_t *, w->nall);
+	om_size_points x = {n, npoint, bytes, 0};
+
+	for (uint32_t k = 0; k < npoint; k++)
+		n[k] = at[k]->n;
+	for (uint32_t v = 0; v < w->nall; v++) {
+		if (w->is_known[v] || !has_size_everywhere(w, v))
+			continue;
+		int64_t *of = OM_NEWN(w->mem, int64_t, npoint);
+		for (uint32_t k = 0; k < npoint; k++)
+			of[k] = at[k]->bytes[v];
+		value[x.nvalue] = v;
+		bytes[x.nvalue++] = of;
+	}
+	return x;
+}
+
+/* Sums have to hold for all samples, and for further ones. */
+static om_status
+find_sums(struct sampling *w)
+{
+	uint32_t *value = OM_NEWN(w->mem, uint32_t, w->nall);
+	const om_size_points x = unknown_points(w, value);
+	const om_polynomial *const *sum = om_size_terms_fit(known_terms(w), &x, w->plan->mem);
+
+	OM_TRY(sample_others(w, MOST_CHECKED, (uint64_t)2 * MOST_CHECKED));
+	for (uint32_t k = 0; k < x.nvalue && !w->why; k++)
+		if (sum[k] && holds(w, sum[k], value[k])) {
+			w->poly[value[k]] = *sum[k];
+			w->is_known[value[k]] = true;
+		}
+	for (uint32_t k = 0; k < w->nall && !w->why; k++)
+		w->is_known[k] = w->is_known[k] && holds(w, &w->poly[k], k);
+	return OM_OK;
+}
+
 /* ---- All sizes. ---- */
 
 static bool
@@ -414,7 +498,8 @@ no_polynomial(const struct sampling *w, uint32_t value)
 
 	for (uint32_t k = 0; k < w->plan->nrange; k++)
 		symbols = om_printf(w->mem, "%s%s%s", symbols, k ? ", " : "", w->plan->range[k].symbol);
-	return om_printf(w->mem, "the size of %s is no polynomial of %s, nor of a quotient of each", w->p->values[value]->name, symbols);
+	return om_printf(w->mem, "the size of %s is no polynomial of %s, nor of a quotient of each, nor a sum of such sizes",
+		w->p->values[value]->name, symbols);
 }
 
 /* What has been a polynomial of numbers has to be one in the lines, too. */
@@ -425,9 +510,7 @@ find_quotients(struct sampling *w)
 		OM_TRY(sample_line(w, d));
 	for (uint32_t k = 0; k < w->nall; k++)
 		w->is_known[k] = w->is_known[k] && holds(w, &w->poly[k], k);
-	if (!w->why)
-		fit_all(w, fit_quotients);
-	return OM_OK;
+	return w->why || fit_all(w, fit_quotients) ? OM_OK : find_sums(w);
 }
 
 /* Without polynomials of what is outside, there are formulas of the arenas alone. */
@@ -436,7 +519,7 @@ find_sizes(struct sampling *w)
 {
 	OM_TRY(sample_grid(w));
 	if (!w->why)
-		OM_TRY(sample_others(w));
+		OM_TRY(sample_others(w, 0, MOST_CHECKED));
 	if (!w->why && !fit_all(w, fit_numbers))
 		OM_TRY(find_quotients(w));
 	for (uint32_t k = 0; k < w->nvalue && !w->why; k++)
@@ -510,7 +593,7 @@ list_values(struct sampling *w)
 		if (is_io[k])
 			w->value[w->nall++] = k;
 	w->nall++;
-	w->most = OM_FORMULA_TERMS + MOST_CHECKED + OM_FORMULA_SYMBOLS * MOST_IN_LINE;
+	w->most = OM_FORMULA_TERMS + 2 * MOST_CHECKED + OM_FORMULA_SYMBOLS * MOST_IN_LINE;
 	w->sample = OM_NEWN(w->mem, struct sample, w->most);
 	w->poly = OM_NEWN(w->plan->mem, om_polynomial, w->nall);
 	w->is_known = OM_NEWN(w->mem, bool, w->nall);

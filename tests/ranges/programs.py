@@ -3,7 +3,8 @@
 
     programs.py ONNXMEM FIRST COUNT
 
-In every seventh, dims of another input follow from them: "N + 1", "2*S".  Two of seven have convolutions and pools with strides over N rows and S columns, so that sizes are divided and rounded.
+In every seventh, dims of another input follow from them: "N + 1", "2*S".  Three of seven have convolutions and pools with strides over N rows and S columns, so that sizes are
+divided and rounded; one of these joins the pixels of several of its values, as the heads of a detector.
 Each is planned for N=1..5, S=1..4, T=1..3, with strides for N=9..14, S=8..12, alternately for the targets generic and cpu.  Every size runs by the plan of the
 file, also with poisoned memory, in no more than its arena, and equals ONNX Runtime, and a plan that was made for that
 size alone.  What it takes is what the formulas of the report say.  The size above the range is refused.  Every fifth model
@@ -184,13 +185,36 @@ class Strided(Maker):
         self.way[out] = self.way[v] + (() if is_same else ((*strides, size, low, high, more.get("ceil_mode", 0)),))
         return out
 
+    def step(self):
+        v = self.pick()
+        kind = self.rng.randrange(4)
+        out = self.window(v) if kind < 2 else self.pointwise(v) if kind == 2 else self.op("Add", v, self.same(v))
+        self.way.setdefault(out, self.way[v])
+        self.values.append(out)
+
     def model(self):
         for _ in range(self.rng.randrange(3, 12)):
-            v = self.pick()
-            kind = self.rng.randrange(4)
-            out = self.window(v) if kind < 2 else self.pointwise(v) if kind == 2 else self.op("Add", v, self.same(v))
-            self.way.setdefault(out, self.way[v])
-            self.values.append(out)
+            self.step()
+        return self.finish()
+
+
+class Joined(Strided):
+    """The rows and columns of several values become pixels, which are joined: sizes are sums of quotients."""
+
+    def join(self):
+        shape = self.constant(np.array([0, 0, -1], np.int64))
+        heads = [self.op("Reshape", v, shape) for v in self.rng.sample(self.values[2:], self.rng.choice([2, 3]))]
+        return self.op("Concat", *heads, axis=2)
+
+    def model(self):
+        for _ in range(self.rng.randrange(4, 10)):
+            self.step()
+        self.values = ["x", "y", self.join()]
+        for _ in range(self.rng.randrange(1, 6)):
+            v = self.rng.choice(self.values[2:])
+            kind = self.rng.randrange(3)
+            self.values.append(self.pointwise(v) if kind == 0 else self.op("Softmax", v, axis=1) if kind == 1
+                               else self.op("Sub", v, self.rng.choice(self.values[2:])))
         return self.finish()
 
 
@@ -228,7 +252,7 @@ class Check:
 
     def __init__(self, seed, folder):
         self.seed, self.folder = seed, folder
-        self.maker = {1: Derived, 3: Strided, 5: Strided}.get(seed % 7, Maker)(seed)
+        self.maker = {1: Derived, 3: Strided, 5: Strided, 6: Joined}.get(seed % 7, Maker)(seed)
         self.planning = ["--target", ["generic", "cpu"][seed % 2], "--io", ["caller", "arena"][seed // 2 % 2]]
         onnx.save(self.maker.model(), self.path("m.onnx"))
         self.session = onnxruntime.InferenceSession(self.path("m.onnx"))

@@ -4,6 +4,7 @@
 
 #include "alloc/plan_shrink.h"
 #include "alloc/polynomial.h"
+#include "alloc/size_terms.h"
 #include "base/rng.h"
 #include "host/host.h"
 #include "ir/edit.h"
@@ -126,6 +127,104 @@ quotients_are_between_their_bounds(void)
 	}
 }
 
+/* Quotients of N by 2, 3 and 5, times S; and N itself. */
+static om_size_terms *
+some_terms(om_arena *mem)
+{
+	om_size_terms *t = OM_NEW(mem, om_size_terms);
+
+	for (int by = 2; by < 6; by++)
+		om_size_terms_add(t, &(om_polynomial){.factor = {[4] = 7}, .by = {by == 4 ? 0 : by}, .add = {by == 4 ? 0 : by - 1}});
+	om_size_terms_add_parts(t);
+	CU_ASSERT_EQUAL(t->n, 10);       /* four products, their four quotients, S, 1 */
+	return t;
+}
+
+static om_polynomial *
+random_sum(om_arena *mem, const om_size_terms *t, uint64_t *state)
+{
+	om_polynomial *sum = OM_NEWN(mem, om_polynomial, t->n);
+
+	for (uint32_t k = 0; k < t->n; k++) {
+		const int64_t factor = om_rng(state) % 2 ? 0 : (int64_t)(om_rng(state) % 4000);
+		CU_ASSERT_FATAL(om_polynomial_times(mem, &t->term[k], factor, &sum[k]));
+		sum[k].more = k + 1 < t->n ? &sum[k + 1] : NULL;
+	}
+	return sum;
+}
+
+static bool
+same_everywhere(const om_polynomial *f, const om_polynomial *g)
+{
+	for (int64_t n = 1; n < 80; n++)
+		for (int64_t s = 1; s < 9; s++)
+			if (value_at(f, n, s, 0) != value_at(g, n, s, 0))
+				return false;
+	return true;
+}
+
+/* Also those that are found from few points hold for others; what is no sum has none. */
+static void
+sums_are_found_from_their_values(void)
+{
+	enum { POINTS = 60, SUMS = 40 };
+	om_arena *mem = om_arena_new();
+	const om_size_terms *t = some_terms(mem);
+	const int64_t *n[POINTS], *bytes[SUMS + 1];
+	const om_polynomial *sum[SUMS];
+	uint64_t state = 9;
+
+	for (int k = 0; k < POINTS; k++) {
+		const int64_t at[] = {1 + (int64_t)(om_rng(&state) % 90), 1 + (int64_t)(om_rng(&state) % 12), 0};
+		n[k] = om_memdup(mem, at, sizeof at);
+	}
+	for (int i = 0; i <= SUMS; i++) {
+		int64_t *y = OM_NEWN(mem, int64_t, POINTS);
+		if (i < SUMS)
+			sum[i] = random_sum(mem, t, &state);
+		for (int k = 0; k < POINTS; k++)
+			y[k] = i < SUMS ? (int64_t)value_at(sum[i], n[k][0], n[k][1], 0) : n[k][0] * n[k][0];
+		bytes[i] = y;
+	}
+	const om_polynomial *const *found = om_size_terms_fit(t, &(om_size_points){n, POINTS, bytes, SUMS + 1}, mem);
+	for (int i = 0; i < SUMS; i++)
+		CU_ASSERT(found[i] && same_everywhere(found[i], sum[i]));
+	CU_ASSERT_PTR_NULL(found[SUMS]);
+	om_arena_free(mem);
+}
+
+/* Bounds, control points, values and equality of a sum are those of what is added. */
+static void
+sums_are_between_their_bounds(void)
+{
+	om_arena *mem = om_arena_new();
+	const om_size_terms *t = some_terms(mem);
+	const int64_t low[] = {3, 2, 0}, high[] = {40, 5, 0};
+	uint64_t state = 21;
+
+	for (int i = 0; i < 100; i++) {
+		const om_polynomial *f = random_sum(mem, t, &state);
+		om_polynomial least, most, twice;
+		int64_t from = INT64_MAX, to = INT64_MIN, x, y;
+		CU_ASSERT_FATAL(om_polynomial_bound(f, low, false, &least) && om_polynomial_bound(f, low, true, &most));
+		CU_ASSERT_FATAL(om_polynomial_times(mem, f, 2, &twice));
+		for (int k = 0; k < 9; k++) {
+			CU_ASSERT_FATAL(om_polynomial_control(f, low, high, k, &x, &y) && x <= y);
+			from = x < from ? x : from;
+			to = y > to ? y : to;
+		}
+		for (int64_t k = low[0]; k <= high[0]; k++) {
+			const uint64_t is = value_at(f, k, 4, 0);
+			CU_ASSERT(from <= 8 * (int64_t)is && 8 * (int64_t)is <= to);
+			CU_ASSERT(value_at(&most, k, 4, 0) >= is);
+			CU_ASSERT_EQUAL(value_at(&twice, k, 4, 0), 2 * is);
+		}
+		CU_ASSERT(om_polynomial_equal(f, f));
+		CU_ASSERT_EQUAL(om_polynomial_equal(f, &twice), value_at(f, 40, 5, 0) == 0);
+	}
+	om_arena_free(mem);
+}
+
 static void
 what_does_not_fit_is_refused(void)
 {
@@ -144,6 +243,9 @@ formulas_are_written_as_text(void)
 	const om_polynomial f = {.factor = {12288, 40960, -1, 0, 1}}, odd = {.factor = {4, 36}};
 	const om_polynomial half = {{8, 64}, {-1}, {2}}, third = {.factor = {0, 5}, .by = {3}};
 	const om_rounded two = {2, 64, odd}, parts[] = {{3, 8, half}, {1, 64, third}};
+	const om_polynomial joined = {{8, 64}, {-1}, {2}, &third};
+	const om_rounded sums[] = {{2, 1, joined}, {1, 64, joined}};
+	const om_formula sum = {.rounded = sums, .nrounded = 2};
 	const om_formula second = {.sum = {{7}}}, first = {.rounded = &two, .nrounded = 1, .other = &second};
 	const om_formula quotients = {.rounded = parts, .nrounded = 2};
 	const int64_t eight[] = {8, 0, 0};
@@ -157,6 +259,9 @@ formulas_are_written_as_text(void)
 	CU_ASSERT_STRING_EQUAL(om_formula_text(mem, &quotients, symbol, NULL), "192*floor((N - 1)/2) + 24 + up(5*floor(N/3), 64)");
 	CU_ASSERT_STRING_EQUAL(om_formula_text(mem, &quotients, symbol, &c), "192*((N - 1)/2) + 24 + UP(5*(N/3), 64)");
 	CU_ASSERT_EQUAL(om_formula_value(&quotients, eight), 192 * 3 + 24 + 64);
+	CU_ASSERT_STRING_EQUAL(om_formula_text(mem, &sum, symbol, NULL),
+		"128*floor((N - 1)/2) + 16 + 10*floor(N/3) + up(64*floor((N - 1)/2) + 8 + 5*floor(N/3), 64)");
+	CU_ASSERT_EQUAL(om_formula_value(&sum, eight), 2 * (64 * 3 + 8 + 5 * 2) + 256);
 	CU_ASSERT_STRING_EQUAL(om_symbol_text(mem, "a + 1"), "(a + 1)");
 	CU_ASSERT_STRING_EQUAL(om_symbol_text(mem, "a"), "a");
 	om_arena_free(mem);
@@ -410,27 +515,68 @@ strides_lead_to_quotients(void)
 	bench_close(&t);
 }
 
-/* Halves and thirds of rows, in one value: neither a polynomial of a quotient. */
+/* Halves and thirds of rows, in one value, as the heads of a detector. */
+static const char joined[] =
+	"program \"t\" ir 8 opset 17\n"
+	"^g(%x: float32[1,4,N,S]) {\n"
+	"	%a = Relu(%x)\n"
+	"	%b = MaxPool(%a) {kernel_shape = [1, 1], strides = [2, 1]}\n"
+	"	%c = MaxPool(%a) {kernel_shape = [1, 1], strides = [3, 1]}\n"
+	"	%d = Concat(%b, %c, %b) {axis = 2}\n"
+	"	%e = Exp(%d)\n"
+	"	%g = Sub(%d, %e)\n"
+	"	%f = ReduceMean(%g) {axes = [3], keepdims = 0}\n"
+	"	%h = Softmax(%f)\n"
+	"	ret %h\n"
+	"}\n";
+
+static void
+joined_values_are_sums(void)
+{
+	static const int64_t high[][2] = {{30, 9}, {120, 150}};
+	const char *const symbol[] = {"N", "S", ""};
+	uint64_t bytes, state = 3;
+	bench t;
+
+	unit_start(&t, joined, NULL);
+	for (int k = 0; k < 2; k++) {
+		om_prog *p = plan_from(&t, OM_IO_ARENA, 2, high[k][0], high[k][1]);
+		CU_ASSERT_PTR_NULL_FATAL(p->plan->formulas->why);
+		CU_ASSERT_PTR_NULL(p->plan->formulas->piece->least);
+		for (int i = 0; i < 60; i++) {
+			const int64_t at[] = {2 + (int64_t)(om_rng(&state) % (uint64_t)(high[k][0] - 1)),
+				2 + (int64_t)(om_rng(&state) % (uint64_t)(high[k][1] - 1))};
+			CU_ASSERT(om_plan_arena_at(p->plan, 0, at, &bytes));
+			CU_ASSERT_EQUAL(bytes, shrunk(&t, t.p, at[0], at[1], high[k][0], high[k][1]));
+		}
+		const om_polynomial *d = p->plan->formulas->bytes[om_prog_find(p, "d")->id];
+		CU_ASSERT_STRING_EQUAL(om_polynomial_text(p->mem, d, symbol, NULL), "32*floor((N + 1)/2)*S + 16*floor((N + 2)/3)*S");
+		om_prog_free(p);
+	}
+	bench_close(&t);
+}
+
+/* The product of half of N and a third of it. */
 static void
 a_size_that_is_no_polynomial_is_the_reason(void)
 {
-	static const char joined[] =
+	static const char crossed[] =
 		"program \"t\" ir 8 opset 17\n"
 		"^g(%x: float32[1,1,N,S]) {\n"
 		"	%a = Relu(%x)\n"
 		"	%b = MaxPool(%a) {kernel_shape = [1, 1], strides = [2, 1]}\n"
 		"	%c = MaxPool(%a) {kernel_shape = [1, 1], strides = [3, 1]}\n"
-		"	%d = Concat(%b, %c) {axis = 2}\n"
-		"	%e = Exp(%d)\n"
+		"	%d = Transpose(%c) {perm = [0, 1, 3, 2]}\n"
+		"	%e = MatMul(%b, %d)\n"
 		"	%f = ReduceMean(%e) {keepdims = 0}\n"
 		"	ret %f\n"
 		"}\n";
 	bench t;
 
-	unit_start(&t, joined, NULL);
+	unit_start(&t, crossed, NULL);
 	om_prog *p = plan_from(&t, OM_IO_ARENA, 2, 9, 8);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(p->plan->formulas->why);
-	CU_ASSERT_PTR_NOT_NULL(strstr(p->plan->formulas->why, "is no polynomial of N, S, nor of a quotient of each"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(p->plan->formulas->why, "the size of e is no polynomial of N, S, nor of a quotient of each, nor a sum of such sizes"));
 	CU_ASSERT_EQUAL(p->plan->formulas->npoint, 8);  /* N = 2..9 */
 	for (uint32_t k = 0; k < p->plan->formulas->npoint; k++) {
 		const om_formula_point *at = &p->plan->formulas->point[k];
@@ -440,7 +586,8 @@ a_size_that_is_no_polynomial_is_the_reason(void)
 	bench_close(&t);
 }
 
-/* The output, in memory of the caller, has every second number; or what is no polynomial, and then the total is not known. */
+/* The output, in memory of the caller, has every second number, or also every third one; or what is no polynomial, and then the total is
+ * not known. */
 static void
 what_is_outside_has_quotients_or_is_not_known(void)
 {
@@ -452,20 +599,23 @@ what_is_outside_has_quotients_or_is_not_known(void)
 		"	%%c = MaxPool(%%b) {kernel_shape = [1], strides = [2], ceil_mode = 1}\n"
 		"	%%e = MaxPool(%%b) {kernel_shape = [1], strides = [3], ceil_mode = 1}\n"
 		"	%%f = Concat(%%c, %%e) {axis = 2}\n"
+		"	%%h = Transpose(%%e) {perm = [0, 2, 1]}\n"
+		"	%%i = MatMul(%%h, %%c)\n"
 		"	%%d = Exp(%%y)\n"
 		"	ret %%%s, %%d\n"
 		"}\n";
 	bench t;
 
-	for (int k = 0; k < 2; k++) {
-		char graph[600];
-		snprintf(graph, sizeof graph, text, k ? "f" : "c");
+	for (int k = 0; k < 3; k++) {
+		static const char *const output[] = {"c", "f", "i"};
+		char graph[700];
+		snprintf(graph, sizeof graph, text, output[k]);
 		unit_start(&t, graph, NULL);
 		om_prog *p = plan_from(&t, OM_IO_CALLER, 1, 11, 3);
 		const om_formula *outside = p->plan->formulas->outside;
 		for (int64_t n = 1; n <= 11 && outside; n++)
-			CU_ASSERT_EQUAL(om_formula_value(outside, (int64_t[]){n, 3, 0}), (uint64_t)(16 * n + 12 + 16 * ((n + 1) / 2) + 12));
-		CU_ASSERT((outside != NULL) == (k == 0));
+			CU_ASSERT_EQUAL(om_formula_value(outside, (int64_t[]){n, 3, 0}), (uint64_t)(16 * n + 12 + 16 * ((n + 1) / 2) + (k ? 16 * ((n + 2) / 3) : 0) + 12));
+		CU_ASSERT((outside != NULL) == (k < 2));
 		om_prog_free(p);
 		bench_close(&t);
 	}
@@ -476,6 +626,8 @@ static CU_TestInfo formula_tests[] = {
 	{"what has no integer factors is no polynomial", what_has_no_integer_factors_is_no_polynomial},
 	{"values are between control points", values_are_between_control_points},
 	{"quotients are between their bounds", quotients_are_between_their_bounds},
+	{"sums are found from their values", sums_are_found_from_their_values},
+	{"sums are between their bounds", sums_are_between_their_bounds},
 	{"what does not fit is refused", what_does_not_fit_is_refused},
 	{"formulas are written as text", formulas_are_written_as_text},
 	{"formulas are what plans take", formulas_are_what_plans_take},
@@ -483,6 +635,7 @@ static CU_TestInfo formula_tests[] = {
 	{"scratch is the most of all sizes", scratch_is_the_most_of_all_sizes},
 	{"scratch of ranges is forgotten", scratch_of_ranges_is_forgotten},
 	{"strides lead to quotients", strides_lead_to_quotients},
+	{"joined values are sums", joined_values_are_sums},
 	{"a size that is no polynomial is the reason", a_size_that_is_no_polynomial_is_the_reason},
 	{"what is outside has quotients or is not known", what_is_outside_has_quotients_or_is_not_known},
 	CU_TEST_INFO_NULL
