@@ -43,7 +43,7 @@ typedef struct om_formula_words {
 
 /* Bytes: the sum of a polynomial and of sizes that are rounded up or, with `other`, the largest of several sums. */
 typedef struct om_formula {
-	om_polynomial sum;       /* of what is a multiple of the alignment for all sizes, without quotients */
+	om_polynomial sum;       /* of what is a multiple of the alignment for all sizes, without quotients but by the steps of ranges */
 	const om_rounded *rounded; /* the others */
 	uint32_t nrounded;       /* how many */
 	const struct om_formula *other; /* another sum: the value is that of the larger one; NULL: this is the last */

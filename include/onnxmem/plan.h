@@ -114,7 +114,17 @@ typedef struct om_plan_arena {
 typedef struct om_dim_range {
 	const char *symbol;      /* of the program, bound to `high` */
 	int64_t low, high;       /* inclusive */
+	int64_t step;            /* of a model that is possible at multiples only: the sizes are low, low + step, ..., high; 0: as 1 */
 } om_dim_range;
+
+/* Is `n` one of the sizes? */
+OM_API bool om_dim_range_has(const om_dim_range *r, int64_t n);
+
+/* The distance of the sizes, at least 1. */
+OM_API int64_t om_dim_range_step(const om_dim_range *r);
+
+/* The sizes as text, "320 to 1280 in steps of 32". */
+OM_API const char *om_dim_range_text(om_arena *mem, const om_dim_range *r);
 
 /* A plan: the placement of every value.  It belongs to the program that it was made for. */
 struct om_plan {

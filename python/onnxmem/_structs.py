@@ -90,7 +90,7 @@ class PlanArena(c.Structure):
 
 
 class DimRange(c.Structure):
-    _fields_ = [("symbol", c.c_char_p), ("low", c.c_int64), ("high", c.c_int64)]
+    _fields_ = [("symbol", c.c_char_p), ("low", c.c_int64), ("high", c.c_int64), ("step", c.c_int64)]
 
 
 class Steps(c.Structure):

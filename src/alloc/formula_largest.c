@@ -191,6 +191,7 @@ write_sum(const struct largest *l, const struct path *p, om_formula *f)
 	for (; p->box != OM_NO_VALUE; p = p->before)
 		if (!om_formula_add(l->w, f, list, p->box))
 			return false;
+	om_formula_of_sizes(l->w->plan, f, list);
 	return true;
 }
 

@@ -48,7 +48,7 @@ om_formulas_at(const om_plan *plan, const int64_t *n)
 	for (uint32_t k = 0; f && k < f->npiece; k++) {
 		bool is_in = true;
 		for (uint32_t d = 0; d < plan->nrange; d++)
-			is_in &= n[d] >= f->piece[k].low[d] && n[d] <= f->piece[k].high[d];
+			is_in &= om_dim_range_has(&(om_dim_range){NULL, f->piece[k].low[d], f->piece[k].high[d], plan->range[d].step}, n[d]);
 		if (is_in)
 			return &f->piece[k];
 	}

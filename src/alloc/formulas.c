@@ -254,6 +254,7 @@ sum_path(struct formula_search *w, uint32_t box, om_formula *f)
 	for (; box != OM_NO_VALUE; box = w->from[w->o->box[box].storage])
 		if (!om_formula_add(w, f, list, box))
 			return false;
+	om_formula_of_sizes(w->plan, f, list);
 	return true;
 }
 
@@ -542,8 +543,9 @@ search_all(struct formula_search *w)
 	struct number_box all = {{0}, {0}};
 
 	for (uint32_t d = 0; d < w->plan->nrange; d++) {
-		all.low[d] = w->plan->range[d].low;
-		all.high[d] = w->plan->range[d].high;
+		const om_dim_range r = om_range_of_steps(&w->plan->range[d]);
+		all.low[d] = r.low;
+		all.high[d] = r.high;
 	}
 	const size_t points = count_points(&all);
 	const bool few = points <= MOST_SIZES && points * w->o->nbox <= MOST_LENGTHS;
@@ -586,6 +588,16 @@ om_formulas_none(const om_plan *plan, const char *why)
 	return f;
 }
 
+/* The ends of a piece, in place of their numbers. */
+static void
+use_sizes(const om_plan *plan, om_formula_piece *piece)
+{
+	for (uint32_t d = 0; d < plan->nrange; d++) {
+		piece->low[d] = om_size_of_step(&plan->range[d], piece->low[d]);
+		piece->high[d] = om_size_of_step(&plan->range[d], piece->high[d]);
+	}
+}
+
 static om_formulas *
 find_formulas(struct formula_search *w, const om_polynomial *const *bytes, const om_formula *outside)
 {
@@ -597,6 +609,8 @@ find_formulas(struct formula_search *w, const om_polynomial *const *bytes, const
 	*f = (om_formulas){.bytes = bytes, .outside = outside};
 	if (!search_all(w))
 		return om_formulas_none(w->plan, "the arena is the largest of too many sums of sizes");
+	for (uint32_t k = 0; k < w->npiece; k++)
+		use_sizes(w->plan, &w->piece[k]);
 	f->piece = w->piece;
 	f->npiece = w->npiece;
 	return is_tight(w) ? f : om_formulas_none(w->plan, "the arenas have an alignment that the plan does not have");

@@ -221,6 +221,9 @@ om_status om_cli_values(om_cli *c, om_binding *b);
 
 /* Warn that the graph in `out`, which another program may run, is valid for the values of --value alone. */
 void om_cli_tell_values(om_cli *c, const char *out);
+/* Add to a failure because of shapes that ranges may have steps, if there are ranges without them.  Returns `st`. */
+om_status om_cli_note_ranges(om_cli *c, om_status st);
+
 /* Read the options --dim-range into c->range. */
 om_status om_cli_ranges(om_cli *c);
 /* Read and verify the plan in c->model, or in the document `sidecar`, for all sizes of its ranges.  If there are too

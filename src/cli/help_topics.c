@@ -12,6 +12,7 @@ static const om_topic topics[] = {
 		"--input-shape x:1,3,224,224 sets the shape of an input, also written 1x3x224x224 or [1,3,224,224]; "
 		"the name may be omitted if there is one input.\n\n"
 		"--dim N=1 sets a symbolic dim wherever it occurs, --dim-range seq=1..512 makes a plan whose offsets serve all of these sizes, "
+		"--dim-range height=320..1280:32 for every 32nd one, "
 		"--default-dim 1 sets all others. A dim that remains unknown is an error that names it; `onnxmem report` has formulas then.\n\n"
 		"--value sr=16000 makes an input a constant, which decides branches.\n\n"
 		"`onnxmem run` takes unknown dims from its data."},

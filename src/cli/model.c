@@ -22,8 +22,9 @@ static const om_opt shape_opts[] = {
 		"                            if there is one input; repeatable"},
 	{"overwrite-input-shape", "", NULL, "input-shape"},
 	{"dim", "SYMBOL=N", "the value of a symbolic dim; repeatable"},
-	{"dim-range", "SYMBOL=LO..HI", "the range of a symbolic dim: the offsets of the plan serve all sizes\n"
-		"                            in it; repeatable"},
+	{"dim-range", "SYMBOL=LO..HI[:STEP]", "the range of a symbolic dim: the offsets of the plan serve all sizes\n"
+		"                            in it, or every STEP-th one, for models that are possible at\n"
+		"                            multiples only; repeatable"},
 	{"value", "NAME=V[,V...]", "the value of an input, which is a constant then: what follows from it is\n"
 		"                            folded, branches that it decides are left out; or NAME:FILE.npy;\n"
 		"                            repeatable"},
@@ -240,8 +241,8 @@ find_size(om_cli *c, const om_dim_range *r, const om_tensor *in, int64_t *n)
 {
 	OM_TRY(given_size(c, r->symbol, n));
 	if (*n >= 0 && !in)
-		return om_fail(c->session, OM_USAGE, "%s has the range %lld..%lld, and is %lld by --dim or --input-shape: give one of both",
-			r->symbol, (long long)r->low, (long long)r->high, (long long)*n);
+		return om_fail(c->session, OM_USAGE, "%s has the range %s, and is %lld by --dim or --input-shape: give one of both",
+			r->symbol, om_dim_range_text(c->mem, r), (long long)*n);
 	if (*n < 0)
 		*n = size_of_symbol(c->prog, in, r->symbol);
 	return OM_OK;
@@ -256,9 +257,9 @@ bind_ranges(om_cli *c, om_binding *b, const om_tensor *in)
 		om_dim_range *r = &c->range[k];
 		int64_t n;
 		OM_TRY(find_size(c, r, in, &n));
-		if (n >= 0 && (n < r->low || n > r->high))
-			return om_fail(c->session, OM_SHAPE, "%s is %lld, which is not in the range %lld..%lld", r->symbol, (long long)n,
-				(long long)r->low, (long long)r->high);
+		if (n >= 0 && !om_dim_range_has(r, n))
+			return om_fail(c->session, OM_SHAPE, "%s is %lld, which is not in the range %s", r->symbol, (long long)n,
+				om_dim_range_text(c->mem, r));
 		r->high = n >= 0 ? n : r->high;
 		OM_TRY(om_binding_dim(c->session, b, r->symbol, r->high));
 	}
@@ -491,7 +492,7 @@ om_status
 om_cli_plan_copy(om_cli *c)
 {
 	OM_TRY(om_cli_shapes(c, NULL, true));
-	OM_TRY(om_cli_passes(c, NULL));
+	OM_TRY(om_cli_note_ranges(c, om_cli_passes(c, NULL)));
 	for (const om_block *b = c->prog->first; b; b = b->next)
 		for (const om_op *op = b->first; op; op = op->next)
 			OM_TRY(check_opaque(c, op));

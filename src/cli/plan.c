@@ -121,7 +121,7 @@ write_plan(om_cli *c, const char *out, const char *sidecar, unsigned how)
 	OM_TRY(om_model_annotate(c->session, c->model, c->prog, how));
 	const om_status st = om_cli_read_back(c, NULL);
 	if (st != OM_OK)
-		return om_note(c->session, st, "reading the plan again, before it is written");
+		return om_cli_note_ranges(c, om_note(c->session, st, "reading the plan again, before it is written"));
 	if (c->prog->plan->formulas != formulas)  /* they do not hold */
 		OM_TRY(om_model_annotate(c->session, c->model, c->prog, how));
 	OM_TRY(om_model_save(c->session, c->model, out));

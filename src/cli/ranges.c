@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "onnxmem/plan.h"
 
 /* ---- Options. ---- */
 
@@ -49,10 +50,15 @@ read_range(om_cli *c, const char *text, om_dim_range *r)
 {
 	const char *rest, *end;
 
-	if (split(c, text, &r->symbol, &rest) && read_size(rest, &end, &r->low) && strncmp(end, "..", 2) == 0
-	    && read_size(end + 2, &end, &r->high) && !*end && r->low <= r->high)
-		return OM_OK;
-	return om_fail(c->session, OM_USAGE, "--dim-range requires SYMBOL=LO..HI such as seq=1..512, not %s", text);
+	r->step = 1;
+	if (!split(c, text, &r->symbol, &rest) || !read_size(rest, &end, &r->low) || strncmp(end, "..", 2) != 0
+	    || !read_size(end + 2, &end, &r->high) || r->low > r->high
+	    || (*end == ':' && (!read_size(end + 1, &end, &r->step) || r->step == 0)) || *end)
+		return om_fail(c->session, OM_USAGE, "--dim-range requires SYMBOL=LO..HI such as seq=1..512, or SYMBOL=LO..HI:STEP, not %s", text);
+	if (!om_dim_range_has(r, r->high))
+		return om_fail(c->session, OM_USAGE, "--dim-range %s: in steps of %lld from %lld the last size is %lld, not %lld", text,
+			(long long)r->step, (long long)r->low, (long long)(r->high - (r->high - r->low) % r->step), (long long)r->high);
+	return OM_OK;
 }
 
 om_status
@@ -67,4 +73,14 @@ om_cli_ranges(om_cli *c)
 	for (uint32_t k = 0; k < c->nassumed; k++)
 		c->range[c->nrange++] = c->assumed[k];
 	return OM_OK;
+}
+
+om_status
+om_cli_note_ranges(om_cli *c, om_status st)
+{
+	for (uint32_t k = 0; k < c->nrange && st == OM_SHAPE; k++)
+		if (om_dim_range_step(&c->range[k]) == 1 && c->range[k].low < c->range[k].high)
+			return om_note(c->session, st, "planning for a range; if multiples alone are possible, --dim-range %s=LO..HI:STEP has them",
+				c->range[k].symbol);
+	return st;
 }

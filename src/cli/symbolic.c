@@ -2,7 +2,7 @@
 /* Reports of models with open dims: formulas of their symbols.
  *
  * The symbols get a range of sizes, and the model a plan for it, whose formulas are shown.  Not every size is possible for every
- * model, so several ranges are tried. */
+ * model, so several ranges are tried, and multiples. */
 #include <config.h>
 
 #include <inttypes.h>
@@ -22,9 +22,11 @@ struct symbolic {
 	const char *why;         /* there are none */
 	om_prog *best;           /* planned without formulas, for the range with most possible sizes; NULL: none */
 	uint32_t npoint;         /* how many it has */
+	uint32_t whole;          /* by symbol, a bit: all sizes of the first range, in place of multiples */
 };
 
-static const int64_t ranges[][2] = {{1, 64}, {16, 256}, {64, 512}, {320, 1280}};
+static const int64_t ranges[][3] = {{1, 64, 1}, {16, 256, 1}, {64, 512, 1}, {320, 1280, 1}, {2, 128, 2},
+	{4, 256, 4}, {8, 512, 8}, {16, 1024, 16}, {32, 1280, 32}, {64, 1280, 64}};
 enum { RANGES = sizeof ranges / sizeof ranges[0] };
 
 /* Batches stay 1 if there are too many symbols with them. */
@@ -37,9 +39,10 @@ assume(struct symbolic *w, size_t k)
 	om_dim_range *all = OM_NEWN(c->mem, om_dim_range, o->nsymbol);
 
 	c->nassumed = 0;
-	for (size_t n = first; n < o->nsymbol; n++)
-		all[c->nassumed++] = n < o->nbatch ? (om_dim_range){o->symbol[n], 1, 64}
-			: (om_dim_range){o->symbol[n], ranges[k][0], ranges[k][1]};
+	for (size_t n = first; n < o->nsymbol; n++) {
+		const int64_t *r = n < o->nbatch || (w->whole >> c->nassumed & 1) ? ranges[0] : ranges[k];
+		all[c->nassumed++] = (om_dim_range){o->symbol[n], r[0], r[1], r[2]};
+	}
 	c->assumed = all;
 }
 
@@ -74,14 +77,33 @@ try_range(struct symbolic *w, size_t k)
 	return OM_OK;
 }
 
+/* Symbols of which all sizes are possible do not need multiples. */
+static om_status
+leave_multiples(struct symbolic *w, size_t k)
+{
+	const uint32_t n = w->c->nassumed;
+
+	for (uint32_t d = 0; d < n; d++) {
+		w->whole |= 1u << d;
+		w->report = NULL;
+		OM_TRY(try_range(w, k));
+		if (!w->report)
+			w->whole &= ~(1u << d);
+	}
+	return w->report ? OM_OK : try_range(w, k);
+}
+
 /* Without formulas, the report has what a run takes for some sizes. */
 static om_status
 try_ranges(struct symbolic *w)
 {
 	om_cli *c = w->c;
 
-	for (size_t k = 0; k < RANGES && !w->report; k++)
+	for (size_t k = 0; k < RANGES && !w->report; k++) {
 		OM_TRY(try_range(w, k));
+		if (w->report && ranges[k][2] > 1)
+			OM_TRY(leave_multiples(w, k));
+	}
 	if (w->report || !w->best)
 		return OM_OK;
 	om_prog_free(c->prog);

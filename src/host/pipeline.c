@@ -34,10 +34,11 @@ sizes_at(const struct search *w, uint32_t ends, uint32_t k, int64_t *n)
 {
 	for (uint32_t d = 0; d < w->nrange; d++) {
 		const om_dim_range *r = &w->range[d];
+		const int64_t step = om_dim_range_step(r), last = (r->high - r->low) / step;
 		if (k < 1u << ends)
 			n[d] = d < ends && (k >> d & 1) ? r->low : r->high;
 		else
-			n[d] = k == 1u << ends ? r->low + (r->high > r->low) : r->low + (r->high - r->low) / 2;
+			n[d] = r->low + step * (k == 1u << ends ? last > 0 : last / 2);
 	}
 }
 

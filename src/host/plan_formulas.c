@@ -32,7 +32,7 @@ enum {
 	MOST_EQUATIONS = 192,    /* for sums */
 };
 
-/* The sizes of values for one number of each symbol. */
+/* The sizes of values for one number of each symbol, that of a size in its range. */
 struct sample {
 	int64_t n[OM_FORMULA_SYMBOLS];
 	int64_t *bytes;          /* [w->nall]; -1: not known */
@@ -44,6 +44,7 @@ struct sampling {
 	om_prog *p;              /* planned */
 	const om_plan *plan;
 	om_arena *mem;
+	om_dim_range range[OM_FORMULA_SYMBOLS]; /* of numbers of sizes; see formulas.h */
 	om_sample_grid grid;
 	uint32_t *value;         /* ids of values: those in arenas, then inputs and outputs outside of them */
 	uint32_t nvalue;         /* in arenas */
@@ -90,12 +91,12 @@ read_sizes(struct sampling *w, om_prog *p, int64_t *bytes)
 }
 
 static const char *
-numbers_text(const struct sampling *w, const int64_t *n)
+sizes_text(const struct sampling *w, const int64_t *size)
 {
 	const char *text = "";
 
 	for (uint32_t k = 0; k < w->plan->nrange; k++)
-		text = om_printf(w->mem, "%s%s%s = %" PRId64, text, k ? ", " : "", w->plan->range[k].symbol, n[k]);
+		text = om_printf(w->mem, "%s%s%s = %" PRId64, text, k ? ", " : "", w->range[k].symbol, size[k]);
 	return text;
 }
 
@@ -104,13 +105,17 @@ static om_status
 sizes_at(struct sampling *w, const int64_t *n, int64_t *bytes)
 {
 	const om_ranged r = {w->open, w->p, w->plan->range, w->plan->nrange};
+	int64_t size[OM_FORMULA_SYMBOLS];
 	om_prog *p;
-	const om_status st = om_host_run_sizes(w->host, &r, n, w->p->passes ? w->p->passes : "shapes", &p);
+
+	for (uint32_t d = 0; d < w->plan->nrange; d++)
+		size[d] = om_size_of_step(&w->plan->range[d], n[d]);
+	const om_status st = om_host_run_sizes(w->host, &r, size, w->p->passes ? w->p->passes : "shapes", &p);
 
 	if (st == OM_OK)
 		read_sizes(w, p, bytes);
 	else if (st != OM_MEMORY)
-		w->why = om_printf(w->mem, "%s is not possible: %s", numbers_text(w, n), om_message(w->host->session));
+		w->why = om_printf(w->mem, "%s is not possible: %s", sizes_text(w, size), om_message(w->host->session));
 	om_prog_free(p);
 	return st == OM_MEMORY ? st : OM_OK;
 }
@@ -138,7 +143,7 @@ make_grid(struct sampling *w)
 		g->n[d] = 1;
 		if ((uint32_t)d >= w->plan->nrange)
 			continue;
-		const om_dim_range *r = &w->plan->range[d];
+		const om_dim_range *r = &w->range[d];
 		g->at[d][0] = r->low;
 		if (r->high > r->low)
 			g->at[d][g->n[d]++] = r->high;
@@ -189,7 +194,7 @@ sample_others(struct sampling *w, uint64_t from, uint64_t to)
 
 	for (uint64_t i = from; i < to && !w->why; i++) {
 		for (uint32_t d = 0; d < w->plan->nrange; d++)
-			n[d] = size_to_check(&w->plan->range[d], i, d);
+			n[d] = size_to_check(&w->range[d], i, d);
 		OM_TRY(add_sample(w, n));
 	}
 	return OM_OK;
@@ -277,11 +282,11 @@ is_enough(const struct sampling *w, uint32_t from)
 static om_status
 sample_line(struct sampling *w, uint32_t d)
 {
-	const om_dim_range *r = &w->plan->range[d];
+	const om_dim_range *r = &w->range[d];
 	int64_t n[OM_FORMULA_SYMBOLS] = {0};
 
 	for (uint32_t k = 0; k < w->plan->nrange; k++)
-		n[k] = w->plan->range[k].high;
+		n[k] = w->range[k].high;
 	w->line[d][0] = w->nsample;
 	for (n[d] = r->low; n[d] <= r->high && n[d] < r->low + MOST_IN_LINE && !w->why; n[d]++) {
 		OM_TRY(add_sample(w, n));
@@ -315,7 +320,7 @@ distance(const struct sampling *w, uint32_t value, int d, int64_t *first)
 			*first = w->sample[k].n[d];
 		last = k;
 	}
-	if (by == 0 && to - from > (uint64_t)(w->plan->range[d].high - w->plan->range[d].low))
+	if (by == 0 && to - from > (uint64_t)(w->range[d].high - w->range[d].low))
 		by = longest;            /* it changes once in the whole range */
 	return by < longest ? 0 : by;
 }
@@ -352,7 +357,7 @@ simplify(const struct sampling *w, uint32_t value, om_polynomial *f)
 		for (int k = -4; k <= 4; k++) {
 			om_polynomial other = *f;
 			other.add[d] += k * f->by[d];
-			if (f->by[d] && w->plan->range[d].low + other.add[d] >= 0 && fit(w, value, &other)
+			if (f->by[d] && w->range[d].low + other.add[d] >= 0 && fit(w, value, &other)
 			    && count_terms(&other) < count_terms(f)) {
 				*f = other;
 				k = 4;
@@ -497,7 +502,7 @@ no_polynomial(const struct sampling *w, uint32_t value)
 	const char *symbols = "";
 
 	for (uint32_t k = 0; k < w->plan->nrange; k++)
-		symbols = om_printf(w->mem, "%s%s%s", symbols, k ? ", " : "", w->plan->range[k].symbol);
+		symbols = om_printf(w->mem, "%s%s%s", symbols, k ? ", " : "", w->range[k].symbol);
 	return om_printf(w->mem, "the size of %s is no polynomial of %s, nor of a quotient of each, nor a sum of such sizes",
 		w->p->values[value]->name, symbols);
 }
@@ -566,7 +571,7 @@ find_points(struct sampling *w, om_formulas *f)
 	for (int k = 0; o && k < POINTS; k++) {
 		om_formula_point *at = &all[f->npoint];
 		for (uint32_t d = 0; d < w->plan->nrange; d++)
-			at->n[d] = w->plan->range[d].low + (w->plan->range[d].high - w->plan->range[d].low) * k / (POINTS - 1);
+			at->n[d] = w->range[d].low + (w->range[d].high - w->range[d].low) * k / (POINTS - 1);
 		w->why = NULL;
 		OM_TRY(sizes_at(w, at->n, bytes));
 		if (w->why || (f->npoint && memcmp(all[f->npoint - 1].n, at->n, sizeof at->n) == 0))
@@ -574,6 +579,9 @@ find_points(struct sampling *w, om_formulas *f)
 		at->arenas = arenas_of(w, o, bytes);
 		f->npoint++;
 	}
+	for (uint32_t k = 0; k < f->npoint; k++)
+		for (uint32_t d = 0; d < w->plan->nrange; d++)
+			all[k].n[d] = om_size_of_step(&w->plan->range[d], all[k].n[d]);
 	return OM_OK;
 }
 
@@ -621,6 +629,7 @@ sum_outside(const struct sampling *w)
 			part[f->nrounded++] = (om_rounded){1, 1, w->poly[k]};
 		else if (!om_polynomial_add(&f->sum, &w->poly[k], 1))
 			return NULL;
+	om_formula_of_sizes(w->plan, f, part);
 	return f;
 }
 
@@ -645,6 +654,8 @@ make_formulas(const struct sampling *w)
 	for (uint32_t k = 0; k < w->nvalue; k++)
 		bytes[w->value[k]] = &w->poly[k];
 	om_formulas *f = om_formulas_new(w->p, w->plan, bytes, find_outside(w));
+	for (uint32_t k = 0; k < w->nvalue; k++)
+		w->poly[k] = om_polynomial_of_sizes(w->plan, &w->poly[k]);
 	f->checked = w->nsample;
 	return f;
 }
@@ -665,6 +676,8 @@ find(struct sampling *w)
 {
 	w->why = refuse(w->plan);
 	if (!w->why) {
+		for (uint32_t d = 0; d < w->plan->nrange; d++)
+			w->range[d] = om_range_of_steps(&w->plan->range[d]);
 		list_values(w);
 		make_grid(w);
 		OM_TRY(find_sizes(w));

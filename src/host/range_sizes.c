@@ -9,17 +9,17 @@
 static int64_t
 size_at(const om_dim_range *r, uint64_t k, uint64_t most)
 {
-	const uint64_t n = (uint64_t)(r->high - r->low);
+	const uint64_t step = (uint64_t)om_dim_range_step(r), n = (uint64_t)(r->high - r->low) / step;
 
 	if (n < most)
-		return r->low + (int64_t)k;
-	return r->low + (int64_t)(n / (most - 1) * k + n % (most - 1) * k / (most - 1));
+		return r->low + (int64_t)(k * step);
+	return r->low + (int64_t)((n / (most - 1) * k + n % (most - 1) * k / (most - 1)) * step);
 }
 
 static uint64_t
 count_of(const om_dim_range *r, uint64_t most)
 {
-	const uint64_t n = (uint64_t)(r->high - r->low) + 1;
+	const uint64_t n = (uint64_t)((r->high - r->low) / om_dim_range_step(r)) + 1;
 
 	return n < most ? n : most;
 }
@@ -52,7 +52,7 @@ om_size_walk_new(const om_dim_range *range, uint32_t nrange, uint64_t most, om_a
 
 	w.most = most_of_each(&w, most);
 	for (uint32_t k = 0; k < nrange; k++)
-		w.is_all &= (uint64_t)(range[k].high - range[k].low) < w.most;
+		w.is_all &= (uint64_t)((range[k].high - range[k].low) / om_dim_range_step(&range[k])) < w.most;
 	set_sizes(&w);
 	return w;
 }

@@ -91,7 +91,9 @@ read_ranges(struct sizes *s)
 		r->symbol = om_strdup(z->prog->mem, symbol);
 		OM_TRY(get_dim(z, json_array_get(ends, 0), "the start of a range", &r->low));
 		OM_TRY(get_dim(z, json_array_get(ends, 1), "the end of a range", &r->high));
-		if (r->low > r->high || !om_prog_has_symbol(z->prog, symbol))
+		if (json_array_size(ends) > 2)
+			OM_TRY(get_dim(z, json_array_get(ends, 2), "the step of a range", &r->step));
+		if (r->low > r->high || !om_dim_range_has(r, r->high) || !om_prog_has_symbol(z->prog, symbol))
 			return BAD(z, "invalid range of %s", symbol);
 		s->wanted[z->nrange++] = r->high;
 	}
@@ -105,9 +107,9 @@ want(const struct sizes *s, uint32_t k, int64_t n)
 {
 	const om_dim_range *r = &s->z->range[k];
 
-	if (n < r->low || n > r->high)
-		return om_fail(s->z->session, OM_SHAPE, "%s is %" PRId64 ", but the plan is for %" PRId64 " to %" PRId64, r->symbol, n,
-			r->low, r->high);
+	if (!om_dim_range_has(r, n))
+		return om_fail(s->z->session, OM_SHAPE, "%s is %" PRId64 ", but the plan is for %s", r->symbol, n,
+			om_dim_range_text(s->z->mem, r));
 	s->wanted[k] = n;
 	return OM_OK;
 }

@@ -285,6 +285,8 @@ ranges(struct writer *w)
 		json_t *ends = list(w);
 		push(ends, number(w, (uint64_t)r->low));
 		push(ends, number(w, (uint64_t)r->high));
+		if (om_dim_range_step(r) > 1)
+			push(ends, number(w, (uint64_t)r->step));
 		set(all, r->symbol, ends);
 	}
 	return all;
@@ -306,6 +308,8 @@ formulas(struct writer *w)
 			json_t *ends = list(w);
 			push(ends, number(w, (uint64_t)f->piece[k].low[d]));
 			push(ends, number(w, (uint64_t)f->piece[k].high[d]));
+			if (om_dim_range_step(&w->plan->range[d]) > 1)
+				push(ends, number(w, (uint64_t)w->plan->range[d].step));
 			set(part, w->plan->range[d].symbol, ends);
 		}
 		for (uint32_t a = 0; a < w->plan->narena; a++)

@@ -53,15 +53,16 @@ total_of(const om_plan *plan, const om_formula *arena, om_arena *mem)
 
 /* ---- Text. ---- */
 
-/* "N = 1..7, S = 2..8" */
+/* "N = 1..7, S = 2..8", "H = 32..320 in steps of 32" */
 static const char *
 part_text(const om_plan *plan, const om_formula_piece *x, om_arena *mem)
 {
 	const char *text = "";
 
 	for (uint32_t d = 0; d < plan->nrange; d++)
-		text = om_printf(mem, "%s%s%s = %" PRId64 "..%" PRId64, text, d ? ", " : "", om_clean_text(mem, plan->range[d].symbol),
-			x->low[d], x->high[d]);
+		text = om_printf(mem, "%s%s%s = %" PRId64 "..%" PRId64 "%s", text, d ? ", " : "", om_clean_text(mem, plan->range[d].symbol),
+			x->low[d], x->high[d], om_dim_range_step(&plan->range[d]) == 1 ? ""
+				: om_printf(mem, " in steps of %" PRId64, plan->range[d].step));
 	return text;
 }
 
@@ -205,9 +206,12 @@ piece_json(const om_report *r, const om_formula_piece *x, om_arena *mem)
 	const om_formula *total = total_of(plan, x->arena, mem);
 	json_t *j = json_object(), *ranges = json_object();
 
-	for (uint32_t d = 0; d < plan->nrange; d++)
-		json_object_set_new(ranges, om_clean_text(mem, plan->range[d].symbol),
-			json_pack("[I,I]", (json_int_t)x->low[d], (json_int_t)x->high[d]));
+	for (uint32_t d = 0; d < plan->nrange; d++) {
+		json_t *ends = json_pack("[I,I]", (json_int_t)x->low[d], (json_int_t)x->high[d]);
+		if (om_dim_range_step(&plan->range[d]) > 1)
+			json_array_append_new(ends, json_integer((json_int_t)plan->range[d].step));
+		json_object_set_new(ranges, om_clean_text(mem, plan->range[d].symbol), ends);
+	}
 	json_object_set_new(j, "ranges", ranges);
 	json_object_set_new(j, x->least ? "arenas_at_most" : "arenas", arenas_json(plan, x->arena, mem));
 	if (x->least)
@@ -301,6 +305,9 @@ condition(const struct macros *m, const om_formula_piece *x)
 		if (x->low[d] > 0)  /* unsigned numbers are at least 0 */
 			text = om_printf(m->mem, "%s%s%s >= %" PRId64, text, *text ? " && " : "", m->symbol[d], x->low[d]);
 		text = om_printf(m->mem, "%s%s%s <= %" PRId64, text, *text ? " && " : "", m->symbol[d], x->high[d]);
+		const int64_t step = om_dim_range_step(&m->plan->range[d]);
+		if (step > 1)
+			text = om_printf(m->mem, "%s && %s %% %" PRId64 " == %" PRId64, text, m->symbol[d], step, x->low[d] % step);
 	}
 	return text;
 }

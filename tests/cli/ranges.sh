@@ -69,4 +69,41 @@ program "joined" ir 8 opset 17
 	ret %e
 }
 IR
-om report joined.ir --dim-range N=2..9 | sed -n "/formula/,/^$/p"
+om report joined.ir --dim-range N=2..9 | sed -n "/memory by/,/^$/p"
+cat >crossed.ir <<'IR'
+program "crossed" ir 8 opset 17
+^main(%x: float32[1,1,N,8]) {
+	%a = MaxPool(%x) {kernel_shape = [1, 1], strides = [2, 1]}
+	%b = MaxPool(%x) {kernel_shape = [1, 1], strides = [3, 1]}
+	%c = Transpose(%b) {perm = [0, 1, 3, 2]}
+	%d = MatMul(%a, %c)
+	%e = Exp(%d)
+	%f = ReduceMean(%e) {keepdims = 0}
+	ret %f
+}
+IR
+om report crossed.ir --dim-range N=2..9 | sed -n "/formula/,/^$/p"
+# A model that is possible at multiples of 4 only.
+cat >multiples.ir <<'IR'
+program "multiples" ir 8 opset 17
+^main(%x: float32[B,4,N,8]) {
+	%scales = const float32[4] {1,1,4,1}
+	%a = Relu(%x)
+	%b = MaxPool(%a) {kernel_shape = [4, 1], strides = [4, 1], ceil_mode = 1}
+	%c = Resize(%b, _, %scales) {mode = "nearest"}
+	%d = Add(%a, %c)
+	%e = ReduceMean(%d) {keepdims = 0}
+	ret %e
+}
+IR
+om report multiples.ir --dim B=1 --dim-range N=4..15
+om report multiples.ir --dim B=1 --dim-range N=4..17:4
+om report multiples.ir --dim B=1 --dim-range N=4..16:0
+om report multiples.ir --dim B=1 --dim-range N=4..16:4:4
+om plan multiples.ir --dim B=1 --dim-range N=8..40:4 --export c-header:multiples.h
+grep 'BYTES_FOR(N)' multiples.h
+om run multiples.ir --dim B=1 --dim N=12 --dim-range N=8..40:4 --fill deterministic | grep -o "arena [0-9]* bytes"
+om run multiples.ir --dim B=1 --dim N=13 --dim-range N=8..40:4 --fill deterministic
+om report multiples.ir --dim B=1 --dim-range N=8..40:4 | sed -n "/memory by/,/^$/p"
+om report multiples.ir --dim B=1 --dim-range N=8..40:4 --json - | sed -n '/"formulas"/,/"values"/p'
+om report multiples.ir | sed -n "/memory by/,/^$/p"

@@ -4,7 +4,8 @@
     programs.py ONNXMEM FIRST COUNT
 
 In every seventh, dims of another input follow from them: "N + 1", "2*S".  Three of seven have convolutions and pools with strides over N rows and S columns, so that sizes are
-divided and rounded; one of these joins the pixels of several of its values, as the heads of a detector.
+divided and rounded; one of these joins the pixels of several of its values, as the heads of a detector.  One of seven is possible at multiples of 4 only, and is planned for ranges with
+steps.
 Each is planned for N=1..5, S=1..4, T=1..3, with strides for N=9..14, S=8..12, alternately for the targets generic and cpu.  Every size runs by the plan of the
 file, also with poisoned memory, in no more than its arena, and equals ONNX Runtime, and a plan that was made for that
 size alone.  What it takes is what the formulas of the report say.  The size above the range is refused.  Every fifth model
@@ -36,6 +37,7 @@ class Maker:
     """Values of shape [N, S, CHANNELS]; ops that keep it, and some that leave it and come back."""
 
     ranges, large = RANGES, LARGE
+    step = 1
 
     def shape(self, n, s):
         return (n, s, CHANNELS)
@@ -198,6 +200,48 @@ class Strided(Maker):
         return self.finish()
 
 
+class Multiples(Maker):
+    """Rows and columns are halved, doubled, and added to what they were made of, which is not possible for odd ones."""
+
+    ranges, large = {"N": (8, 24), "S": (4, 12), "T": (1, 1)}, {"N": (12, 240), "S": (8, 400), "T": (1, 1)}
+    step = 4
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        self.has_third = False
+        self.level = {"x": 0, "y": 0}
+
+    def shape(self, n, s):
+        return (1, CHANNELS, n, s)
+
+    def down(self, v):
+        if self.rng.randrange(2):
+            return self.op("Conv", v, self.weights(CHANNELS, CHANNELS, 3, 3), strides=[2, 2], pads=[1, 1, 1, 1])
+        return self.op("MaxPool", v, kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1)
+
+    def up(self, v):
+        return self.op("Resize", v, "", self.constant(np.array([1, 1, 2, 2], np.float32)), mode="nearest")
+
+    def step_from(self, v):
+        at, kind = self.level[v], self.rng.randrange(4)
+        if kind == 0 and at < 2:
+            return self.down(v), at + 1
+        if kind == 1 and at:
+            return self.up(v), at - 1
+        if kind == 2:
+            return self.op("Add", v, self.rng.choice([u for u in self.values if self.level[u] == at])), at
+        return self.pointwise(v), at
+
+    def model(self):
+        for _ in range(self.rng.randrange(4, 14)):
+            out, at = self.step_from(self.pick())
+            self.values.append(out)
+            self.level[out] = at
+        low = self.down(self.down("x"))
+        self.values.append(self.op("Sub", self.up(self.up(low)), "x"))
+        return self.finish()
+
+
 class Joined(Strided):
     """The rows and columns of several values become pixels, which are joined: sizes are sums of quotients."""
 
@@ -235,7 +279,7 @@ def formulas(folder, args):
 
     def bounds(**sizes):
         for piece in found["pieces"]:
-            if all(low <= sizes[k] <= high for k, (low, high) in piece["ranges"].items()):
+            if all(low <= sizes[k] <= high for k, (low, high, *_) in piece["ranges"].items()):
                 low, high = piece.get("arenas_at_least"), piece.get("arenas_at_most")
                 return [value((x or piece.get("arenas"))[0], sizes) for x in (low, high)]
         return None
@@ -244,7 +288,7 @@ def formulas(folder, args):
 
 def options(maker, ranges):
     return [x for k, (low, high) in ranges.items() if k != "T" or maker.has_third
-            for x in ("--dim-range", f"{k}={low}..{high}")]
+            for x in ("--dim-range", f"{k}={low}..{high}" + (f":{maker.step}" if maker.step > 1 else ""))]
 
 
 class Check:
@@ -252,7 +296,7 @@ class Check:
 
     def __init__(self, seed, folder):
         self.seed, self.folder = seed, folder
-        self.maker = {1: Derived, 3: Strided, 5: Strided, 6: Joined}.get(seed % 7, Maker)(seed)
+        self.maker = {1: Derived, 3: Strided, 4: Multiples, 5: Strided, 6: Joined}.get(seed % 7, Maker)(seed)
         self.planning = ["--target", ["generic", "cpu"][seed % 2], "--io", ["caller", "arena"][seed // 2 % 2]]
         onnx.save(self.maker.model(), self.path("m.onnx"))
         self.session = onnxruntime.InferenceSession(self.path("m.onnx"))
@@ -315,7 +359,7 @@ class Check:
     def small(self):
         planned, own = self.path("p.onnx"), self.path("m.onnx")
         ranges = self.maker.ranges
-        each = [range(low, high + 1) for low, high in ranges.values()]
+        each = [range(low, high + 1, self.maker.step) for low, high in ranges.values()]
         if not self.maker.has_third:
             each[2] = range(1, 2)
         error = self.ranges(ranges, itertools.product(*each), ([planned], [planned, "--poison"], [own, *self.planning]))
@@ -326,12 +370,18 @@ class Check:
         status, text = run("run", planned, "--data", self.path("in.npz"))
         if status != 1 or f"N is {high + 1}, but the plan is for {low} to {high}" not in text:
             return f"above the range: exit {status}, {text}"
+        if self.maker.step == 1:
+            return None
+        self.save_inputs(low + 1, ranges["S"][0], 1)
+        status, text = run("run", planned, "--data", self.path("in.npz"))
+        if status != 1 or f"N is {low + 1}, but the plan is for {low} to {high} in steps of {self.maker.step}" not in text:
+            return f"between the steps: exit {status}, {text}"
         return None
 
     def large(self):
         rng = random.Random(self.seed)
         large = self.maker.large
-        sizes = [tuple(rng.randint(low, high) for low, high in large.values()) for _ in range(6)]
+        sizes = [tuple(rng.randrange(low, high + 1, self.maker.step) for low, high in large.values()) for _ in range(6)]
         return self.ranges(large, sizes, ([self.path("p.onnx")],))
 
 

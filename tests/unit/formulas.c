@@ -556,6 +556,46 @@ joined_values_are_sums(void)
 	bench_close(&t);
 }
 
+/* Possible at even numbers only; low ones, whose rest is not 0, start between multiples of the step. */
+static void
+ranges_have_steps(void)
+{
+	static const char text[] =
+		"program \"t\" ir 8 opset 17\n"
+		"^g(%x: float32[1,4,N,S]) {\n"
+		"	%scales = const float32[4] {1,1,2,1}\n"
+		"	%a = Relu(%x)\n"
+		"	%b = MaxPool(%a) {kernel_shape = [2, 1], strides = [2, 1], ceil_mode = 1}\n"
+		"	%c = Resize(%b, _, %scales) {mode = \"nearest\"}\n"
+		"	%d = Add(%a, %c)\n"
+		"	%e = MaxPool(%d) {kernel_shape = [1, 1], strides = [8, 1]}\n"
+		"	%f = Sub(%e, %e)\n"
+		"	ret %f\n"
+		"}\n";
+	static const int64_t low[] = {4, 6}, step[] = {4, 8};
+	uint64_t bytes;
+	bench t;
+
+	unit_start(&t, text, NULL);
+	for (int k = 0; k < 2; k++) {
+		const int64_t high = low[k] + 20 * step[k];
+		om_prog *p;
+		plan_range(&t, t.p, high, 9, &p);
+		const om_dim_range range[] = {{"N", low[k], high, step[k]}, {"S", 1, 9, 0}};
+		p->plan->range = range;
+		CU_ASSERT_FATAL(is_ok(t.s, om_host_find_formulas(t.h, t.p, p)));
+		CU_ASSERT_PTR_NULL_FATAL(p->plan->formulas->why);
+		CU_ASSERT_PTR_NULL(p->plan->formulas->piece->least);
+		for (int64_t n = low[k]; n <= high; n += step[k]) {
+			CU_ASSERT(om_plan_arena_at(p->plan, 0, (int64_t[]){n, 5}, &bytes));
+			CU_ASSERT_EQUAL(bytes, shrunk(&t, t.p, n, 5, high, 9));
+			CU_ASSERT_FALSE(om_plan_arena_at(p->plan, 0, (int64_t[]){n + 2, 5}, &bytes));
+		}
+		om_prog_free(p);
+	}
+	bench_close(&t);
+}
+
 /* The product of half of N and a third of it. */
 static void
 a_size_that_is_no_polynomial_is_the_reason(void)
@@ -636,6 +676,7 @@ static CU_TestInfo formula_tests[] = {
 	{"scratch of ranges is forgotten", scratch_of_ranges_is_forgotten},
 	{"strides lead to quotients", strides_lead_to_quotients},
 	{"joined values are sums", joined_values_are_sums},
+	{"ranges have steps", ranges_have_steps},
 	{"a size that is no polynomial is the reason", a_size_that_is_no_polynomial_is_the_reason},
 	{"what is outside has quotients or is not known", what_is_outside_has_quotients_or_is_not_known},
 	CU_TEST_INFO_NULL
