@@ -18,8 +18,9 @@ For each file a line: a JSON object with `bytes`, of intermediate values, inputs
   these sizes and lifetimes.  Models are not exported by torch, which would make other graphs of them.
 * tvm: Relax, from the importer of ONNX by LegalizeOps, with and without fusion of ops, to StaticPlanBlockMemory; the sum of its
   storages, and inputs and outputs, which are the caller's.  The smaller figure counts.
-* usmp: Relay, from the importer of ONNX by the ahead-of-time executor to UnifiedStaticMemoryPlanner, with inputs and outputs in its
-  pool, an alignment of 1, and each of its algorithms; the smallest figure counts.  It is that of hhb-tvm, a fork of TVM 0.16.dev0,
+* usmp: Relay, from the importer of ONNX by the ahead-of-time executor to UnifiedStaticMemoryPlanner, with an alignment of 1, and each
+  of its algorithms; the smallest figure counts.  Inputs and outputs are in its pool; but of a model with several inputs they are
+  added: in the pool an input lives from its first use on, so inputs would overlap, and not all could be written before the run.  It is that of hhb-tvm, a fork of TVM 0.16.dev0,
   because packages of TVM itself that have it cannot be installed.  Code is not generated.
 * litert: onnx2tf makes a .tflite file of the model, with channels last; then, after allocate_tensors() without a delegate, from the
   first to the last byte of inputs and of results of ops.  onnx2tf would download pictures to compare results with, which is
@@ -145,7 +146,7 @@ def tvm(path):
 USMP_ALGORITHMS = ("greedy_by_size", "greedy_by_conflicts", "hill_climb")
 
 
-def usmp_pools(tvm, relay, module, params, algorithm):
+def usmp_pools(tvm, relay, module, params, algorithm, has_io):
     """Bytes of the pool of values, by the pass that ends the planning; the build ends there."""
     from tvm.relay.backend import Executor, Runtime
     found = []
@@ -158,7 +159,7 @@ def usmp_pools(tvm, relay, module, params, algorithm):
                 found.append(sum(int(p.allocated_size) for p in pools if "const" not in str(p.pool_info.pool_name)))
                 raise StopIteration
 
-    settings = {"tir.disable_vectorize": True, "tir.usmp.enable": True, "tir.usmp.algorithm": algorithm, "tir.usmp.use_workspace_io": True}
+    settings = {"tir.disable_vectorize": True, "tir.usmp.enable": True, "tir.usmp.algorithm": algorithm, "tir.usmp.use_workspace_io": has_io}
     executor = Executor("aot", {"unpacked-api": True, "interface-api": "c", "workspace-byte-alignment": 1, "constant-byte-alignment": 1})
     try:
         with tvm.transform.PassContext(opt_level=3, instruments=[Planned()], config=settings):
@@ -169,13 +170,23 @@ def usmp_pools(tvm, relay, module, params, algorithm):
     return found[0]
 
 
+def relay_bytes(kind):
+    import numpy
+    if hasattr(kind, "fields"):
+        return sum(relay_bytes(f) for f in kind.fields)
+    return math.prod(int(d) for d in kind.shape) * numpy.dtype(kind.dtype).itemsize
+
+
 def usmp(path):
     os.environ["TVM_FFI"] = "ctypes"  # the package is of another version of Python
     import onnx
     import tvm
     from tvm import relay
     module, params = relay.frontend.from_onnx(onnx.load(path), freeze_params=True)
-    return min(usmp_pools(tvm, relay, module, params, a) for a in USMP_ALGORITHMS)
+    main = relay.transform.InferType()(module)["main"]
+    has_io = len(main.params) == 1
+    outside = 0 if has_io else sum(relay_bytes(p.checked_type) for p in main.params) + relay_bytes(main.ret_type)
+    return outside + min(usmp_pools(tvm, relay, module, params, a, has_io) for a in USMP_ALGORITHMS)
 
 
 # ---- LiteRT. ----

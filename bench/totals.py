@@ -50,7 +50,7 @@ NOTES = """\
 * ExecuTorch: `greedy`, the algorithm of its `MemoryPlanningPass`, on the values of the ONNX model with their lifetimes in the order of the file; views share memory. Exporting the models from torch would make other graphs.
 * TVM: the importer of Relax for ONNX, `LegalizeOps` and `StaticPlanBlockMemory`, with and without fusion of ops; the smaller figure, with inputs and outputs.
 * USMP: the planner of offsets of versions of TVM that had Relay. The package index has apache-tvm from 0.25.0 on, without it, so it is that of hhb-tvm, a fork of TVM 0.16.dev0: the importer of Relay for ONNX and
-  `UnifiedStaticMemoryPlanner` of the ahead-of-time executor for C, with inputs and outputs in its pool; the smallest figure of `greedy_by_size`, `greedy_by_conflicts` and `hill_climb`. Buffers that ops need inside count, too. It takes models whose sizes are all known.
+  `UnifiedStaticMemoryPlanner` of the ahead-of-time executor for C; the smallest figure of `greedy_by_size`, `greedy_by_conflicts` and `hill_climb`. Inputs and outputs are in its pool, but added where a model has several inputs: in the pool an input lives from its first use on, so it lets inputs overlap, and they could not all be written before the run. Buffers that ops need inside count, too. It takes models whose sizes are all known.
 * LiteRT: it reads `.tflite` files alone, which onnx2tf makes of the models: with channels last, and transposes where that needs them. Without a delegate, from the first to the last byte of inputs and of results of ops, with scratch of kernels that lies between them; its arena keeps inputs during the whole run."""
 
 

@@ -187,7 +187,7 @@ class Strided(Maker):
         self.way[out] = self.way[v] + (() if is_same else ((*strides, size, low, high, more.get("ceil_mode", 0)),))
         return out
 
-    def step(self):
+    def extend(self):
         v = self.pick()
         kind = self.rng.randrange(4)
         out = self.window(v) if kind < 2 else self.pointwise(v) if kind == 2 else self.op("Add", v, self.same(v))
@@ -196,7 +196,7 @@ class Strided(Maker):
 
     def model(self):
         for _ in range(self.rng.randrange(3, 12)):
-            self.step()
+            self.extend()
         return self.finish()
 
 
@@ -252,7 +252,7 @@ class Joined(Strided):
 
     def model(self):
         for _ in range(self.rng.randrange(4, 10)):
-            self.step()
+            self.extend()
         self.values = ["x", "y", self.join()]
         for _ in range(self.rng.randrange(1, 6)):
             v = self.rng.choice(self.values[2:])
