@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hush.h"
 #include "base/clean_text.h"
 #include "base/guard.h"
 #include "base/memory_limit.h"
@@ -19,6 +20,7 @@ struct om_session {
 	om_logger *log;
 	void *log_arg;
 	enum om_log_level level;
+	int hushed;              /* how many callers drop lines */
 	om_progress *tell;
 	void *tell_arg;
 	om_allowance *allows;
@@ -159,13 +161,19 @@ om_note(om_session *s, om_status st, const char *fmt, ...)
 	return st;
 }
 
+int
+om_session_hush(om_session *s, int more)
+{
+	return s ? s->hushed += more : 0;
+}
+
 void
 om_log(om_session *s, enum om_log_level level, const char *fmt, ...)
 {
 	char line[2048];
 	va_list ap;
 
-	if (!s || !s->log || level > s->level)
+	if (!s || !s->log || s->hushed || level > s->level)
 		return;
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof line, fmt, ap);

@@ -7,6 +7,7 @@
  * an earlier pass hold for the shapes of that pass only, so they are forgotten between passes. */
 #include <config.h>
 
+#include "base/hush.h"
 #include "opdef/columns.h"
 #include "base/shape.h"
 #include "ir/query.h"
@@ -136,18 +137,21 @@ check_ops(om_session *s, const om_block *b)
 }
 
 /* A branch may never be taken for these shapes: if it cannot run on them, the other one must be
- * taken.  Its ops are refused at run time.  Its values stay open, whatever the file declares: the
+ * taken, and a warning says so, unless it is known that it is never taken.  Its ops are refused at run time.  Its values stay open, whatever the file declares: the
  * ops are not inferred to their end, so their sizes need not agree. */
 static om_status
 infer_branch(const om_op_context *c, const char *name, bool is_only, struct branch *b)
 {
 	OM_TRY(body_of(c, name, &b->b));
+	om_session_hush(c->session, b->is_dead);
 	const om_status st = om_block_infer(c->session, program_of(c), b->b);
+	om_session_hush(c->session, -b->is_dead);
 	b->may_run = st == OM_OK;
 	if (is_only || (st != OM_SHAPE && st != OM_INVALID))
 		return st;
-	om_warn(c->session, "%s of %s cannot run with these shapes: %s", name,
-		*c->op->name ? c->op->name : "an If", om_message(c->session));
+	if (!b->is_dead)
+		om_warn(c->session, "%s of %s cannot run with these shapes: %s", name,
+			*c->op->name ? c->op->name : "an If", om_message(c->session));
 	if (!b->is_dead)
 		OM_TRY(check_ops(c->session, b->b));
 	forget(b->b);
