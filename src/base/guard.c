@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/guard.h"
-#include "base/hush.h"
+#include "base/mute.h"
 
 /* Per thread; NULL outside of calls of the library. */
 static _Thread_local struct om_guard *innermost;
@@ -15,7 +15,7 @@ om_guard_start(struct om_guard *g, om_session *s)
 {
 	g->outer = innermost;
 	g->session = s;
-	g->hushed = om_session_hush(s, 0);
+	g->muted = om_session_mute(s, 0);
 	g->arenas = (struct om_link){&g->arenas, &g->arenas};
 	innermost = g;
 	return &g->back;
@@ -66,7 +66,7 @@ om_guard_failed(struct om_guard *g)
 	innermost = g->outer;
 	while (g->arenas.next != &g->arenas)
 		om_arena_free((om_arena *)g->arenas.next);
-	om_session_hush(g->session, g->hushed - om_session_hush(g->session, 0));
+	om_session_mute(g->session, g->muted - om_session_mute(g->session, 0));
 	return om_fail(g->session, OM_MEMORY, "there is no memory for %zu more bytes", g->wanted);
 }
 

@@ -38,7 +38,7 @@ struct om_guard {
 	struct om_link arenas;   /* created under this guard, oldest first */
 	jmp_buf back;
 	size_t wanted;           /* size of the failed allocation */
-	int hushed;              /* of the session, before (hush.h) */
+	int muted;              /* of the session, before (mute.h) */
 };
 
 jmp_buf *om_guard_start(struct om_guard *g, om_session *s);

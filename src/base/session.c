@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hush.h"
+#include "base/mute.h"
 #include "base/clean_text.h"
 #include "base/guard.h"
 #include "base/memory_limit.h"
@@ -20,7 +20,7 @@ struct om_session {
 	om_logger *log;
 	void *log_arg;
 	enum om_log_level level;
-	int hushed;              /* how many callers drop lines */
+	int muted;              /* how many callers drop lines */
 	om_progress *tell;
 	void *tell_arg;
 	om_allowance *allows;
@@ -162,9 +162,9 @@ om_note(om_session *s, om_status st, const char *fmt, ...)
 }
 
 int
-om_session_hush(om_session *s, int more)
+om_session_mute(om_session *s, int more)
 {
-	return s ? s->hushed += more : 0;
+	return s ? s->muted += more : 0;
 }
 
 void
@@ -173,7 +173,7 @@ om_log(om_session *s, enum om_log_level level, const char *fmt, ...)
 	char line[2048];
 	va_list ap;
 
-	if (!s || !s->log || s->hushed || level > s->level)
+	if (!s || !s->log || s->muted || level > s->level)
 		return;
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof line, fmt, ap);

@@ -7,7 +7,7 @@
  * an earlier pass hold for the shapes of that pass only, so they are forgotten between passes. */
 #include <config.h>
 
-#include "base/hush.h"
+#include "base/mute.h"
 #include "opdef/columns.h"
 #include "base/shape.h"
 #include "ir/query.h"
@@ -143,9 +143,9 @@ static om_status
 infer_branch(const om_op_context *c, const char *name, bool is_only, struct branch *b)
 {
 	OM_TRY(body_of(c, name, &b->b));
-	om_session_hush(c->session, b->is_dead);
+	om_session_mute(c->session, b->is_dead);
 	const om_status st = om_block_infer(c->session, program_of(c), b->b);
-	om_session_hush(c->session, -b->is_dead);
+	om_session_mute(c->session, -b->is_dead);
 	b->may_run = st == OM_OK;
 	if (is_only || (st != OM_SHAPE && st != OM_INVALID))
 		return st;
