@@ -78,6 +78,8 @@ om_cli_ranges(om_cli *c)
 om_status
 om_cli_note_ranges(om_cli *c, om_status st)
 {
+	if (om_cli_has(c, "capacity"))  /* what does not fit may be rows */
+		return st;
 	for (uint32_t k = 0; k < c->nrange && st == OM_SHAPE; k++)
 		if (om_dim_range_step(&c->range[k]) == 1 && c->range[k].low < c->range[k].high)
 			return om_note(c->session, st, "planning for a range; if multiples alone are possible, --dim-range %s=LO..HI:STEP has them",
