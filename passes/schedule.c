@@ -62,8 +62,8 @@ struct model {
 	bool *elsewhere;         /* by segment: may need no memory of its own.  NULL: all do */
 	struct segment_use *input; /* by segment of an input of the current op */
 	const om_result_path *path; /* to the memory of results */
-	uint32_t npath;
-	const om_op **end;       /* by path: the op before which all readers run, or NULL */
+	uint32_t *ended_by;      /* by op id: 1 + the first path whose readers all run before the op; 0: none */
+	uint32_t *next_ended;    /* by path: as `ended_by`, for the next path of that op */
 	uint32_t *way_of;        /* by op id of the first op of a path: 1 + its index; 0: none */
 	uint32_t *next_way;      /* by path: as `way_of`, for the next path of that op */
 };
@@ -254,9 +254,9 @@ add_result_paths(struct problem *q, const om_op *op)
 {
 	const struct model *m = q->m;
 
-	for (uint32_t k = 0; k < m->npath; k++)
-		for (uint32_t r = 0; m->end[k] == op && r < m->path[k].nreader; r++)
-			OM_PUSH(m->mem, q->after, q->nafter, q->capafter, m->op_of[m->path[k].reader[r]->id]);
+	for (uint32_t k = m->ended_by ? m->ended_by[op->id] : 0; k; k = m->next_ended[k - 1])
+		for (uint32_t r = 0; r < m->path[k - 1].nreader; r++)
+			OM_PUSH(m->mem, q->after, q->nafter, q->capafter, m->op_of[m->path[k - 1].reader[r]->id]);
 }
 
 /* A view has no storage of its own: the op that makes it uses the whole storage. */
@@ -513,6 +513,16 @@ model_new(om_run *r, om_prog *p, const struct candidate *c)
 	return m;
 }
 
+/* For one more problem of a block that has had one: what problem_new() notes about folded ops is forgotten. */
+static struct model *
+model_again(const struct model *m)
+{
+	struct model *to = om_memdup(m->mem, m, sizeof *m);
+
+	to->seen = OM_NEWN(m->mem, uint32_t, m->p->nop);
+	return to;
+}
+
 static om_status
 candidate_new(om_run *r, om_prog *p, const om_schedule *s, struct candidate *c)
 {
@@ -630,7 +640,8 @@ struct outcome {
 /* What the proof needs of the best order; the rounds share it. */
 struct best_model {
 	const om_schedule *schedule; /* of this order; NULL: of none */
-	struct model *m;
+	struct model *plain;         /* in which all segments need memory */
+	struct model *m;             /* in which some that may be elsewhere need none */
 	const struct problem *q;     /* of the graph; NULL: not yet made */
 	uint64_t bound;              /* of its packing */
 	bool any_doubt;
@@ -909,7 +920,8 @@ model_of_best(struct search *s)
 
 	if (t->schedule == s->best.schedule)
 		return t;
-	struct model *m = model_new(s->r, s->p, &s->best);
+	struct model *plain = s->best.schedule == s->file.schedule ? s->model : model_new(s->r, s->p, &s->best);
+	struct model *m = model_again(plain);
 	struct doubt d = {.m = m, .outside = OM_NEWN(m->mem, bool, p->nvalue)};
 	m->elsewhere = OM_NEWN(m->mem, bool, m->pieces->n);
 	for (uint32_t k = 0; k < p->nvalue; k++)
@@ -917,7 +929,7 @@ model_of_best(struct search *s)
 			doubt_value(&d, p->values[k]);
 	doubt_results(&d, p->first);
 	const om_buffers *b = om_buffers_new(p, s->best.full, s->r->scratch);
-	*t = (struct best_model){.schedule = s->best.schedule, .m = m, .bound = om_pack_bound(b->buf, b->n, NULL), .any_doubt = d.any};
+	*t = (struct best_model){.schedule = s->best.schedule, .plain = plain, .m = m, .bound = om_pack_bound(b->buf, b->n, NULL), .any_doubt = d.any};
 	return t;
 }
 
@@ -1026,32 +1038,60 @@ with_graph(const struct search *s, const om_schedule *base, const struct problem
 	return om_schedule_reorder(s->p, base, ops, s->r->scratch);
 }
 
+static bool
+is_as_it_was(const uint32_t *order, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++)
+		if (order[k] != k)
+			return false;
+	return true;
+}
+
+/* What the model of an order without the paths becomes with those that are taken. */
+static void
+add_paths(struct model *m, const struct result_search *w, const bool *is_taken, const om_op *const *end)
+{
+	uint32_t n;
+
+	m->path = w->path;
+	m->ended_by = OM_NEWN(m->mem, uint32_t, m->p->nop);
+	m->next_ended = OM_NEWN(m->mem, uint32_t, w->npath);
+	m->elsewhere = OM_NEWN(m->mem, bool, m->pieces->n);
+	for (uint32_t k = w->npath; k > 0; k--) {
+		if (end[k - 1]) {
+			uint32_t *first = &m->ended_by[end[k - 1]->id];
+			m->next_ended[k - 1] = *first;
+			*first = k;
+		}
+		if (is_taken[k - 1])
+			for (const uint32_t *piece = om_segments_of(m->pieces, w->path[k - 1].v, &n); n; n--)
+				m->elsewhere[piece[n - 1]] = true;
+	}
+}
+
 static om_status
 search_set(void *arg, const bool *is_taken)
 {
 	const struct result_search *w = arg;
 	struct search *s = w->s;
 	const om_op **end = OM_NEWN(s->r->scratch, const om_op *, w->npath);
+	const om_schedule *legal = w->base;
+	struct model *m = w->q->m;
 	struct candidate c;
 	om_schedule_result result;
-	uint32_t n;
 
 	for (uint32_t k = 0; k < w->npath; k++)
 		end[k] = is_taken[k] ? om_result_paths_end(w->path, w->npath, is_taken, k) : NULL;
 	uint32_t *order = order_for_results(w, end);
 	if (!order)
 		return OM_OK;
-	const om_schedule *legal = with_graph(s, w->base, w->q, order);
-	OM_TRY(candidate_new(s->r, s->p, legal, &c));
-	struct model *m = model_new(s->r, s->p, &c);
-	m->path = w->path;
-	m->npath = w->npath;
-	m->end = end;
-	m->elsewhere = OM_NEWN(m->mem, bool, m->pieces->n);
-	for (uint32_t k = 0; k < w->npath; k++)
-		if (is_taken[k])
-			for (const uint32_t *piece = om_segments_of(m->pieces, w->path[k].v, &n); n; n--)
-				m->elsewhere[piece[n - 1]] = true;
+	if (!is_as_it_was(order, w->q->nop)) {
+		legal = with_graph(s, w->base, w->q, order);
+		OM_TRY(candidate_new(s->r, s->p, legal, &c));
+		m = model_new(s->r, s->p, &c);
+	}
+	m = model_again(m);
+	add_paths(m, w, is_taken, end);
 	const struct problem *q = problem_new(m, s->p->first);
 	OM_TRY(solve(s, q, w->nodes < s->nodes ? w->nodes : s->nodes, order, &result));
 	if (s->is_sized && result.peak >= s->best_size.bytes)
@@ -1068,7 +1108,8 @@ search_results(struct search *s)
 	w.path = om_result_paths_find(s->p, s->best.views, s->r->scratch, &w.npath);
 	if (!w.npath)
 		return OM_OK;
-	w.q = problem_new(model_new(s->r, s->p, &s->best), s->p->first);
+	struct model *m = model_of_best(s)->plain;
+	w.q = problem_of(s, m == s->model ? m : model_again(m), s->p->first);
 	sets = MOST_WORK / (w.q->nop + 1) < MOST_SETS ? MOST_WORK / (w.q->nop + 1) : MOST_SETS;
 	sets = sets ? sets : 1;
 	w.nodes = s->nodes / sets;
@@ -1129,15 +1170,6 @@ order_min_memory(om_run *r, om_prog *p, struct outcome *out)
 }
 
 /* ---- Breadth-first order. ---- */
-
-static bool
-is_as_it_was(const uint32_t *order, uint32_t n)
-{
-	for (uint32_t k = 0; k < n; k++)
-		if (order[k] != k)
-			return false;
-	return true;
-}
 
 static om_status
 order_bfs(om_run *r, om_prog *p, struct outcome *out)
