@@ -131,18 +131,19 @@ list_overlaps(struct live_sweep *s, uint32_t (*pair)[2])
 	}
 }
 
-/* Items of several lifetimes may overlap more than once. */
+/* `near`: the neighbours of each item in any order.  The relation is symmetric, so an item that is appended to the lists
+ * of its neighbours, by rising number, leaves them sorted.  Items of several lifetimes may overlap more than once. */
 static void
-remove_duplicates(om_search_item *t, uint32_t *adj)
+sort_adjacency(om_search_tables *t, uint32_t *const *near, const uint32_t *nnear, om_arena *mem)
 {
-	uint32_t n = 0;
-
-	qsort(adj, t->nadj, sizeof *adj, om_compare_u32);
-	for (uint32_t k = 0; k < t->nadj; k++)
-		if (k == 0 || adj[k] != adj[k - 1])
-			adj[n++] = adj[k];
-	t->nadj = n;
-	t->adj = adj;
+	for (uint32_t k = 0; k < t->n; k++)
+		t->item[k].adj = OM_NEWN(mem, uint32_t, nnear[k]);
+	for (uint32_t i = 0; i < t->n; i++)
+		for (uint32_t k = 0; k < nnear[i]; k++) {
+			om_search_item *to = &t->item[near[i][k]];
+			if (to->nadj == 0 || to->adj[to->nadj - 1] != i)
+				to->adj[to->nadj++] = i;
+		}
 }
 
 static bool
@@ -155,20 +156,19 @@ fill_adjacency(om_search_tables *t, const om_component *p, const uint32_t *numbe
 	const size_t n = count_overlaps(&s);
 	if (n <= MAX_PAIRS) {
 		uint32_t (*pair)[2] = om_allocn(pairs, sizeof *pair, n);
-		uint32_t **adj = OM_NEWN(pairs, uint32_t *, t->n);
+		uint32_t **near = OM_NEWN(pairs, uint32_t *, t->n), *nnear = OM_NEWN(pairs, uint32_t, t->n);
 		list_overlaps(&s, pair);
 		for (size_t k = 0; k < 2 * n; k++)
-			t->item[pair[k / 2][k % 2]].nadj++;
+			nnear[pair[k / 2][k % 2]]++;
 		for (uint32_t k = 0; k < t->n; k++) {
-			adj[k] = OM_NEWN(mem, uint32_t, t->item[k].nadj);
-			t->item[k].nadj = 0;
+			near[k] = om_allocn(pairs, sizeof *near[k], nnear[k]);
+			nnear[k] = 0;
 		}
 		for (size_t k = 0; k < 2 * n; k++) {
 			const uint32_t i = pair[k / 2][k % 2];
-			adj[i][t->item[i].nadj++] = pair[k / 2][1 - k % 2];
+			near[i][nnear[i]++] = pair[k / 2][1 - k % 2];
 		}
-		for (uint32_t k = 0; k < t->n; k++)
-			remove_duplicates(&t->item[k], adj[k]);
+		sort_adjacency(t, near, nnear, mem);
 	}
 	om_arena_free(pairs);
 	return n <= MAX_PAIRS;

@@ -18,7 +18,7 @@ typedef struct om_search_item {
 	uint64_t steps;          /* the length of its lifetimes */
 	const om_section_range *range;   /* the sections it is live in, ascending */
 	uint32_t nrange;
-	const uint32_t *adj;     /* the items that are live at the same time */
+	uint32_t *adj;     /* the items that are live at the same time */
 	uint32_t nadj;
 	uint32_t symmetric;      /* an interchangeable item that must be below it, or OM_NO_ITEM */
 	uint32_t priority;       /* branching order: the lowest is tried first */
