@@ -53,6 +53,8 @@ infer_compare(om_op_context *c)
 
 #define MAX(x, y)         ((x) > (y) || IS_NAN(x) ? (x) : (y))
 #define MIN(x, y)         ((x) < (y) || IS_NAN(x) ? (x) : (y))
+/* The type-generic functions of a C library need not take every integer type. */
+#define FLOATING(x)       (true ? (x) : 0.0F)
 #define CLAMP(v, low, high)  ((v) < (low) ? (low) : (v) > (high) ? (high) : (v))
 #define SOFTPLUS(x)       ((x) > 0 ? (x) + log1p(exp(-(x))) : log1p(exp(x)))
 #define SELU(x, a, b)     ((b) * ((x) > 0 ? (x) : (a) * expm1(x)))
