@@ -1,3 +1,20 @@
+# OM_WITH_MODULES
+# ---------------
+# Build the modules, which are loaded when they are needed: decoders of images, fetching, devices.  --without-modules
+# leaves them out, as for a static command, which can load nothing.  Sets the conditional HAVE_MODULES.
+AC_DEFUN([OM_WITH_MODULES], [
+om_optional=check
+AC_ARG_WITH([modules],
+	[AS_HELP_STRING([--without-modules], [no decoders of PNG, JPEG, ..., no fetching, no devices: nothing that is loaded at run time])],
+	[], [with_modules=yes])
+AS_IF([test "$with_modules" = no], [
+	om_optional=no
+], [test "$enable_shared" != yes], [
+	AC_MSG_ERROR([modules are shared libraries: --disable-shared takes --without-modules])
+])
+AM_CONDITIONAL([HAVE_MODULES], [test "$with_modules" = yes])
+])
+
 # OM_ENABLE_CHECKED
 # -----------------
 # Verify the program after every pass.
@@ -35,7 +52,7 @@ AC_SUBST([SAN_CFLAGS])
 AC_DEFUN([OM_WITH_IMAGES], [
 AC_ARG_WITH([$1],
 	[AS_HELP_STRING([--without-$1], [do not read $3 @<:@read where $2 is found@:>@])],
-	[], [with_$1=check])
+	[], [with_$1=$om_optional])
 AS_IF([test "$with_$1" != no], [
 	PKG_CHECK_MODULES(m4_toupper([IMAGE_$1]), [$2], [
 		AC_DEFINE(m4_toupper([OM_WITH_$1]), [1], [ImageDecoder reads $3.])
@@ -60,7 +77,7 @@ AC_SUBST([IMAGE_LIBS])
 AC_DEFUN([OM_WITH_OPENCL], [
 AC_ARG_WITH([opencl],
 	[AS_HELP_STRING([--without-opencl], [no device of OpenCL @<:@built where OpenCL is found@:>@])],
-	[], [with_opencl=check])
+	[], [with_opencl=$om_optional])
 AS_IF([test "$with_opencl" != no], [
 	PKG_CHECK_MODULES([OPENCL], [OpenCL >= 1.2], [with_opencl=yes], [
 		AS_IF([test "$with_opencl" = yes], [AC_MSG_ERROR([--with-opencl was given, but OpenCL was not found])])

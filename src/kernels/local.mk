@@ -65,10 +65,12 @@ noinst_LTLIBRARIES += libsim.la
 libsim_la_SOURCES = %D%/sim/sim.c %D%/sim/sim.h %D%/sim/sim_clocks.c %D%/sim/sim_graph.c %D%/sim/sim_memory.c \
 	%D%/sim/sim_run.c %D%/sim/sim_streams.c
 libsim_la_LIBADD = libgpu_host.la
+if HAVE_MODULES
 pkglib_LTLIBRARIES += onnxmem-sim.la
 onnxmem_sim_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -no-undefined
 onnxmem_sim_la_SOURCES = %D%/sim/sim_module.c src/base/half.c
 onnxmem_sim_la_LIBADD = libsim.la -lm
+endif
 
 # The device of OpenCL.
 if HAVE_OPENCL
@@ -80,8 +82,10 @@ onnxmem_opencl_la_LIBADD = libgpu_dialects.la $(OPENCL_LIBS)
 endif
 
 # The device of CUDA: the driver and the compiler of kernels are loaded when a device is opened, so that this needs neither.
+if HAVE_MODULES
 pkglib_LTLIBRARIES += onnxmem-cuda.la
 onnxmem_cuda_la_SOURCES = %D%/cuda/cuda.c %D%/cuda/cuda.h %D%/cuda/cuda_build.c %D%/cuda/cuda_cache.c %D%/cuda/cuda_commands.c \
 	%D%/cuda/cuda_load.c %D%/cuda/driver.h src/base/fast_hash.c
 onnxmem_cuda_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -no-undefined
 onnxmem_cuda_la_LIBADD = libgpu_dialects.la
+endif

@@ -28,6 +28,7 @@ libops_la_SOURCES += \
 	%D%/text/regex.c %D%/text/strings.c
 
 # Decoders of images, which need libraries that few runs load.
+if HAVE_MODULES
 pkglib_LTLIBRARIES += onnxmem-images.la
 onnxmem_images_la_CFLAGS = $(AM_CFLAGS) $(OM_KERNEL_CFLAGS) $(IMAGE_CFLAGS)
 onnxmem_images_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -no-undefined
@@ -47,4 +48,5 @@ onnxmem_images_la_SOURCES += %D%/image/image_webp.c
 endif
 if HAVE_JP2
 onnxmem_images_la_SOURCES += %D%/image/image_jp2.c
+endif
 endif
