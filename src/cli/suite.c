@@ -381,8 +381,10 @@ read_file(om_cli *c, const char *path, om_suite *suite)
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	const char *dot = strrchr(name, '.');
 	json_error_t error;
-	json_t *j = json_load_file(path, 0, &error);
 
+	if (dot && strcmp(dot, ".onnx") == 0)
+		return om_fail(c->session, OM_USAGE, "%s is a model: regress takes a suite, or a folder with models", path);
+	json_t *j = json_load_file(path, 0, &error);
 	if (!j)
 		return error.line > 0 ? om_fail(c->session, OM_MALFORMED, "%s: line %d: %s", path, error.line, error.text)
 		     : om_fail(c->session, OM_IO, "%s: %s", path, strerror(errno));

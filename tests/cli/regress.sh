@@ -178,4 +178,6 @@ suite '{"schema": "onnxmem-suite/1", "baseline": "none.json", "models": [{"path"
 echo '{"models": []}' >broken.json
 om regress zoo/suite.json --baseline broken.json
 om regress none.json
+cp "$models/digits.onnx" model.onnx
+om regress model.onnx
 om regress zoo/suite.json nothing
