@@ -589,8 +589,8 @@ of_rows_of_captured_values(void)
 		"%k = const int64[2,1] {1, -1}\n%g = GatherND(%w, %k)\n%r = ReduceSum(%g, %zero) {keepdims = 0}\n",
 		"%k = const int64[1,3] {1, -1, 0}\n%g = GatherElements(%w, %k)\n%r = ReduceSum(%g, %zero) {keepdims = 0}\n",
 		"%a = Unsqueeze(%i, %zero)\n%b = const int64[1] {3}\n%g = Slice(%w, %a, %b)\n%r = ReduceSum(%g, %zero) {keepdims = 0}\n",
-		"%m = Sub(%i, %six)\n%a = Unsqueeze(%m, %zero)\n%b = const int64[1] {-1}\n%g = Slice(%w, %a, %b, %zero)\n"
-		"%r = ReduceSum(%g, %zero) {keepdims = 0}\n",
+		("%m = Sub(%i, %six)\n%a = Unsqueeze(%m, %zero)\n%b = const int64[1] {-1}\n%g = Slice(%w, %a, %b, %zero)\n"
+			"%r = ReduceSum(%g, %zero) {keepdims = 0}\n"),
 		"%a = Unsqueeze(%i, %zero)\n%b = const int64[1] {99}\n%g = Slice(%w, %a, %b, %zero)\n%r = ReduceSum(%g, %zero) {keepdims = 0}\n",
 		"%r0 = Gather(%w, %i)\n%r1 = Gather(%w, %i)\n%r2 = Mul(%r0, %r1)\n%e = Gather(%w, %one)\n%r = Add(%e, %r2)\n",
 		"%all = Add(%q, %w)\n%r = Gather(%all, %i)\n",
