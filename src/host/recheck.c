@@ -37,6 +37,16 @@ struct known {
 	bool is_const;
 };
 
+/* The result of a state may have the shape of its buffer, where inference does not know how many rows an op writes. */
+static bool
+is_of_buffer(const om_prog *p, const om_value *v, const om_shape *shape)
+{
+	for (uint32_t k = 0; k < p->nio_alias; k++)
+		if (p->first->result[p->io_alias[k].result] == v && om_shape_equal(shape, &p->first->param[p->io_alias[k].param]->shape))
+			return true;
+	return false;
+}
+
 static om_status
 check_shapes(om_host *h, om_prog *p, om_arena *mem)
 {
@@ -50,7 +60,8 @@ check_shapes(om_host *h, om_prog *p, om_arena *mem)
 	const om_status st = om_block_infer(h->session, p, p->first);
 	for (uint32_t k = 0; k < n; k++) {
 		om_value *v = p->values[k];
-		const bool same = om_type_equal(&v->type, &was[k].type) && om_shape_equal(&v->shape, &was[k].shape);
+		const bool same = om_type_equal(&v->type, &was[k].type)
+			&& (om_shape_equal(&v->shape, &was[k].shape) || is_of_buffer(p, v, &was[k].shape));
 		wrong = same || wrong ? wrong : v;
 		v->type = was[k].type;
 		v->shape = was[k].shape;
