@@ -181,9 +181,9 @@ weight_of(const struct shard *s, om_dtype type)
 	return om_const_new(s->p, s->p->first, om_value_fresh(s->p, s->p->first, "share")->name, om_memdup(s->p->mem, &t, sizeof t));
 }
 
-/* An op before `place`, after what computes its inputs; `*st` is that of its inference. */
+/* An op before `place`, or at the end if that is NULL, after what computes its inputs; `*st` is that of its inference. */
 static om_op *
-build(const struct shard *s, om_op *place, om_block *end, const char *domain, const char *type, uint32_t nin, om_value *const *in,
+build(const struct shard *s, om_op *place, const char *domain, const char *type, uint32_t nin, om_value *const *in,
 	uint32_t nout, const char *stem, const om_attr *attr, om_status *st)
 {
 	om_op *op = om_op_new(s->p, domain, type, *domain ? 1 : 0, nin, nout);
@@ -195,10 +195,7 @@ build(const struct shard *s, om_op *place, om_block *end, const char *domain, co
 		om_op_set_out(op, k, om_value_fresh(s->p, s->p->first, stem));
 	for (; attr && attr->name; attr++)
 		om_op_add_attr(s->p, op, attr);
-	if (place)
-		om_op_insert(place, op);
-	else
-		om_op_append(end, op);
+	om_op_place(s->p->first, place, op);
 	if (*st == OM_OK && !op->opdef)
 		*st = om_op_fail(s->r->session, OM_UNSUPPORTED, op, "does not exist in the opset of the step");
 	if (*st == OM_OK)
@@ -215,9 +212,9 @@ reduce(const struct shard *s, om_op *place, om_value *v, om_status *st)
 
 	if (s->weight != 1) {
 		in[1] = weight_of(s, om_type_elem(&v->type));
-		in[0] = build(s, place, s->p->first, "", "Mul", 2, in, 1, om_printf(s->r->scratch, "%s_share", v->name), NULL, st)->out[0];
+		in[0] = build(s, place, "", "Mul", 2, in, 1, om_printf(s->r->scratch, "%s_share", v->name), NULL, st)->out[0];
 	}
-	return build(s, place, s->p->first, OM_DIST_DOMAIN, "AllReduce", 1, in, 1, om_printf(s->r->scratch, "%s_mean", v->name), attr,
+	return build(s, place, OM_DIST_DOMAIN, "AllReduce", 1, in, 1, om_printf(s->r->scratch, "%s_mean", v->name), attr,
 		st)->out[0];
 }
 
@@ -278,18 +275,18 @@ reduce_together(const struct shard *s, const struct bucket *b, om_op *place)
 	for (size_t k = 0; k < b->n; k++) {
 		om_value *in[2] = {b->v[k], any};
 		size[k] = om_shape_count(&b->v[k]->shape);
-		flat[k] = build(s, place, s->p->first, "", "Reshape", 2, in, 1, om_printf(s->r->scratch, "%s_flat", b->v[k]->name), NULL,
+		flat[k] = build(s, place, "", "Reshape", 2, in, 1, om_printf(s->r->scratch, "%s_flat", b->v[k]->name), NULL,
 			&st)->out[0];
 	}
 	const om_attr axis[] = {OM_MAKE_INT("axis", 0), {0}};
-	om_value *joined = build(s, place, s->p->first, "", "Concat", (uint32_t)b->n, flat, 1, "bucket", axis, &st)->out[0];
+	om_value *joined = build(s, place, "", "Concat", (uint32_t)b->n, flat, 1, "bucket", axis, &st)->out[0];
 	om_value *mean = reduce(s, place, joined, &st);
 	om_value *in[2] = {mean, list_of(s, "sizes", b->n, size)};
-	om_op *parts = build(s, place, s->p->first, "", "Split", 2, in, (uint32_t)b->n, "part", axis, &st);
+	om_op *parts = build(s, place, "", "Split", 2, in, (uint32_t)b->n, "part", axis, &st);
 	for (size_t k = 0; k < b->n; k++) {
 		const om_shape *shape = &b->v[k]->shape;
 		om_value *at[2] = {parts->out[k], list_of(s, "shape", (size_t)shape->rank, shape->dim)};
-		put(s, b->v[k], build(s, place, s->p->first, "", "Reshape", 2, at, 1, om_printf(s->r->scratch, "%s_mean", b->v[k]->name),
+		put(s, b->v[k], build(s, place, "", "Reshape", 2, at, 1, om_printf(s->r->scratch, "%s_mean", b->v[k]->name),
 			NULL, &st)->out[0]);
 	}
 	return st;

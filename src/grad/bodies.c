@@ -57,10 +57,7 @@ om_emit_at(om_grad *g, const struct om_place *at, const char *type, const om_att
 	om_op_set_out(op, 0, out);
 	for (; attrs && attrs->name; attrs++)
 		om_op_add_attr(t->p, op, attrs);
-	if (at->before)
-		om_op_insert(at->before, op);
-	else
-		om_op_append(at->b, op);
+	om_op_place(at->b, at->before, op);
 	if (t->status == OM_OK)
 		om_tape_fail(t, om_op_infer(t->session, t->p, op));
 	return out;

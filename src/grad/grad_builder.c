@@ -560,10 +560,7 @@ shape_at(om_grad *g, om_value *v, int from, int to)
 		}
 		om_op *next = v->def ? v->def->next : v->block->first;
 		op->phase = v->def ? v->def->phase : OM_FORWARD;
-		if (next)
-			om_op_insert(next, op);
-		else
-			om_op_append(v->block, op);
+		om_op_place(v->block, next, op);
 		om_tape_fail(t, om_op_infer(t->session, t->p, op));
 		om_map_set(&t->known, key, op);
 	}

@@ -431,6 +431,15 @@ om_op_insert(om_op *before, om_op *op)
 }
 
 void
+om_op_place(om_block *b, om_op *before, om_op *op)
+{
+	if (before)
+		om_op_insert(before, op);
+	else
+		om_op_append(b, op);
+}
+
+void
 om_op_remove(om_op *op)
 {
 	om_block *b = op->block;

@@ -131,10 +131,7 @@ om_op_clone(om_clone *c, const om_op *op, om_block *b, om_op *before, om_op **ou
 		copy->name = om_printf(c->p->mem, "%s%s", c->prefix, op->name);
 	for (uint32_t k = 0; k < op->nin; k++)
 		om_op_set_in(copy, k, om_clone_mapped(c, op->in[k]));
-	if (before)
-		om_op_insert(before, copy);
-	else
-		om_op_append(b, copy);
+	om_op_place(b, before, copy);
 	for (uint32_t k = 0; k < op->nout; k++)
 		if (op->out[k]) {
 			om_value *v = c->value[op->out[k]->id];

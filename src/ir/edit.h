@@ -21,6 +21,9 @@ void om_block_clear_results(om_block *b);
 /* Replace all inputs by the `n` values in `in`; the list is copied into the program `p`. */
 void om_op_set_inputs(om_prog *p, om_op *op, uint32_t n, om_value *const *in);
 
+/* Put `op` right before `before`, or, if that is NULL, at the end of the block. */
+void om_op_place(om_block *b, om_op *before, om_op *op);
+
 /* Remove an attribute other than a body, if present. */
 void om_op_drop_attr(om_op *op, const char *name);
 

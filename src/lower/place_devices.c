@@ -296,12 +296,7 @@ copy_op(struct place *w, const char *type, om_value *from, om_value *to)
 static void
 insert(om_block *b, om_op *after, om_op *op)
 {
-	om_op *before = after ? after->next : b->first;
-
-	if (before)
-		om_op_insert(before, op);
-	else
-		om_op_append(b, op);
+	om_op_place(b, after ? after->next : b->first, op);
 }
 
 /* Readers on the device read a copy of a value of the processor. */

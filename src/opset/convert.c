@@ -161,10 +161,7 @@ om_conversion_insert_after(om_opset_conversion *r, uint32_t k, const char *type,
 	v->def = NULL;
 	om_op_set_out(r->op, k, made);
 	om_op_set_out(op, 0, v);
-	if (r->op->next)
-		om_op_insert(r->op->next, op);
-	else
-		om_op_append(r->op->block, op);
+	om_op_place(r->op->block, r->op->next, op);
 }
 
 /* A constant if possible, with at most one -1; a zero would mean a copied dim in Reshape. */
