@@ -371,14 +371,7 @@ enum { SHORT = 8, SHORT_COMMON = 840, MOST_COMMON = 2048, MOST_STEPS = 1 << 18 }
 static uint64_t
 common_multiple(uint64_t a, uint64_t b)
 {
-	uint64_t x = a, y = b;
-
-	while (y) {
-		const uint64_t rest = x % y;
-		x = y;
-		y = rest;
-	}
-	return a / x * b;
+	return a / om_common_divisor(a, b) * b;
 }
 
 /* May a rotation of so many buffers be added to those of the loop? */

@@ -3,6 +3,7 @@
 #include <config.h>
 
 #include "alloc/polynomial.h"
+#include "base/sizes.h"
 
 __extension__ typedef __int128 wide;
 
@@ -301,22 +302,11 @@ om_polynomial_times(om_arena *mem, const om_polynomial *f, int64_t count, om_pol
 	return true;
 }
 
-static uint64_t
-common_divisor(uint64_t n, uint64_t rest)
-{
-	while (rest) {
-		const uint64_t next = n % rest;
-		n = rest;
-		rest = next;
-	}
-	return n;
-}
-
 uint64_t
 om_polynomial_divisor(const om_polynomial *f, uint64_t n)
 {
 	for (; f; f = f->more)
 		for (int k = 0; k < OM_FORMULA_TERMS; k++)
-			n = common_divisor(n, (uint64_t)(f->factor[k] < 0 ? -f->factor[k] : f->factor[k]));
+			n = om_common_divisor(n, (uint64_t)(f->factor[k] < 0 ? -f->factor[k] : f->factor[k]));
 	return n;
 }

@@ -29,6 +29,18 @@ om_quotient_up(int64_t a, int64_t b)
 	return a / b + (a % b != 0);
 }
 
+/* The greatest common divisor; of 0 and `b` it is `b`. */
+static inline uint64_t
+om_common_divisor(uint64_t a, uint64_t b)
+{
+	while (b) {
+		const uint64_t rest = a % b;
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
 /* `n` times the product of so many sizes, none of which is negative. */
 static inline uint64_t
 om_size_volume(uint64_t n, const int64_t *size, int count)
