@@ -77,6 +77,9 @@ typedef struct om_alias {
 	uint64_t offset;         /* bytes into source */
 } om_alias;
 
+/* Is it an output of the graph in the memory of an input, which a run overwrites: OM_ALIAS_IO or OM_ALIAS_CONSUME? */
+OM_API bool om_alias_is_io(const om_alias *a);
+
 /* The workspace of a kernel. */
 typedef struct om_scratch {
 	uint32_t op;             /* id */

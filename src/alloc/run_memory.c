@@ -96,7 +96,7 @@ om_plan_memory_of(const om_prog *p, const om_plan *plan)
 	om_plan_memory m = {.weights = weight_bytes(p, mem)};
 
 	for (uint32_t k = 0; k < plan->nalias; k++)
-		if (plan->alias[k].kind == OM_ALIAS_IO || plan->alias[k].kind == OM_ALIAS_CONSUME)
+		if (om_alias_is_io(&plan->alias[k]))
 			is_io[plan->alias[k].value] = false;
 	for (uint32_t k = 0; k < p->nvalue; k++)
 		if (is_io[k] && plan->place[k].where != OM_IN_ARENA)

@@ -212,7 +212,7 @@ static bool
 is_overwritten(const om_plan *plan, const om_value *input)
 {
 	for (uint32_t k = 0; k < plan->nalias; k++)
-		if ((plan->alias[k].kind == OM_ALIAS_IO || plan->alias[k].kind == OM_ALIAS_CONSUME) && plan->alias[k].source == input->id)
+		if (om_alias_is_io(&plan->alias[k]) && plan->alias[k].source == input->id)
 			return true;
 	return false;
 }

@@ -178,7 +178,7 @@ follow_aliases(om_exec *e)
 		follow_chain(&c, id);
 		if (c.alias[id] && e->is_fixed[id] && !v->is_const) {
 			e->is_skipped[id] = c.alias[id]->kind == OM_ALIAS_VIEW;
-			e->is_tied[id] = c.alias[id]->kind == OM_ALIAS_IO || c.alias[id]->kind == OM_ALIAS_CONSUME;
+			e->is_tied[id] = om_alias_is_io(c.alias[id]);
 			e->is_spent[c.alias[id]->source] |= e->is_tied[id];
 			e->is_consumed[c.alias[id]->source] |= c.alias[id]->kind == OM_ALIAS_CONSUME;
 		}

@@ -263,3 +263,9 @@ om_timeline(om_prog *p)
 {
 	p->nstep = number(p->first, 0);
 }
+
+bool
+om_alias_is_io(const om_alias *a)
+{
+	return a->kind == OM_ALIAS_IO || a->kind == OM_ALIAS_CONSUME;
+}

@@ -157,7 +157,7 @@ count_memory(om_report *r, const om_prog *p, om_arena *mem)
 	r->bounded = om_plan_count_bounded(p, p->plan);
 	r->arena_io_bytes = io_in_arenas(p, mem);
 	for (uint32_t k = 0; k < p->plan->nalias; k++)
-		if (p->plan->alias[k].kind == OM_ALIAS_IO || p->plan->alias[k].kind == OM_ALIAS_CONSUME)
+		if (om_alias_is_io(&p->plan->alias[k]))
 			r->io_alias_bytes += om_value_bytes(p->values[p->plan->alias[k].value]);
 	r->state = om_report_states(p, mem, &r->nstate);
 	for (uint32_t k = 0; k < r->nstate; k++) {

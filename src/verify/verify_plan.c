@@ -195,7 +195,7 @@ check_alias(struct sim *c, const om_alias *a)
 	    ? h->bytes > s->bytes - a->offset || a->offset > s->bytes
 	    : a->kind == OM_ALIAS_INPLACE ? h->bytes > s->bytes || a->offset : h->bytes != s->bytes || a->offset)
 		return BAD(c, "%s has %" PRIu64 " bytes, a size that cannot share those of %s, which has %" PRIu64, v->name, h->bytes, source->name, s->bytes);
-	return a->kind == OM_ALIAS_IO || a->kind == OM_ALIAS_CONSUME ? check_io_alias(c, a) : OM_OK;
+	return om_alias_is_io(a) ? check_io_alias(c, a) : OM_OK;
 }
 
 static om_status
@@ -242,7 +242,7 @@ extend_chain(struct sim *c, uint32_t v)
 	chain->is_known = true;
 	if (a) {
 		chain->overflows |= __builtin_add_overflow(chain->offset, a->offset, &chain->offset);
-		chain->is_io_alias |= a->kind == OM_ALIAS_IO || a->kind == OM_ALIAS_CONSUME;
+		chain->is_io_alias |= om_alias_is_io(a);
 	}
 	if (c->view[v]) {
 		c->mover[v] = v;
