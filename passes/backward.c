@@ -21,6 +21,17 @@ text_of(const om_run *r, const char *name)
 }
 
 static om_status
+read_switch(om_run *r, const char *name, bool *on)
+{
+	const char *text = om_option(r, name);
+
+	*on = strcmp(text, "yes") == 0;
+	if (!*on && strcmp(text, "no") != 0)
+		return om_fail(r->session, OM_USAGE, "option %s must be yes or no", name);
+	return OM_OK;
+}
+
+static om_status
 number_of(const om_run *r, const char *name, double *out)
 {
 	const char *text = om_option(r, name);
@@ -48,9 +59,8 @@ run(om_run *r, om_prog *p)
 	l.optimizer = text_of(r, "optimizer");
 	if (wrt && strcmp(wrt, "all") != 0)
 		l.wrt = om_split(r->scratch, wrt, "+", &l.nwrt);  /* a comma ends a pass */
-	if (strcmp(om_option(r, "fused-gradients"), "yes") != 0 && strcmp(om_option(r, "fused-gradients"), "no") != 0)
-		return om_fail(r->session, OM_USAGE, "option fused-gradients must be yes or no");
-	l.functions = strcmp(om_option(r, "fused-gradients"), "yes") == 0;
+	OM_TRY(read_switch(r, "fused-gradients", &l.functions));
+	OM_TRY(read_switch(r, "fused-updates", &l.fuses_updates));
 	OM_TRY(number_of(r, "clip-norm", &l.clip_norm));
 	OM_TRY(number_of(r, "clip-value", &l.clip_value));
 	OM_TRY(number_of(r, "lr", &l.rate));
@@ -66,11 +76,12 @@ static const om_pass_option options[] = {
 	{"output", "", "value that the loss function reads; the first result"},
 	{"label", "", "name of the new input with the labels; label"},
 	{"wrt", "all", "values to differentiate by, separated by +; all: the weights that the loss depends on"},
-	{"optimizer", "", "sgd, momentum, adam, adamw; without one, gradients become results"},
+	{"optimizer", "", "sgd, momentum, nesterov, adam, adamw, rmsprop, adagrad, lamb; without one, gradients become results"},
 	{"lr", "", "default of the input lr; 0.001"},
 	{"clip-norm", "", "largest global L2 norm of all gradients"},
 	{"clip-value", "", "largest absolute value of a gradient element"},
 	{"fused-gradients", "no", "yes: use gradient ops where an operator has one"},
+	{"fused-updates", "no", "yes: update each parameter in one op"},
 	{0}
 };
 

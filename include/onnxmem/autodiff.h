@@ -161,6 +161,8 @@ typedef struct om_train_options {
 	bool trains;                 /* switch BatchNormalization, Dropout and the like to training mode */
 	bool keeps_outputs;          /* keep the results of the graph, after the loss */
 	bool copies, functions;      /* as in om_backward */
+	bool fuses_updates;          /* update each parameter by a call of a function of domain
+	                                org.onnxmem.grad, whose body is the update in standard operators */
 } om_train_options;
 
 /* The initializer of om_train_options, with the default hyperparameters of all optimizers. */

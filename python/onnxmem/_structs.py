@@ -241,7 +241,8 @@ class TrainOptions(c.Structure):
                 ("label", c.c_char_p), ("wrt", c.POINTER(c.c_char_p)), ("nwrt", c.c_size_t), ("clip_norm", c.c_double),
                 ("clip_value", c.c_double), ("optimizer", c.c_char_p), ("rate", c.c_double), ("momentum", c.c_double),
                 ("beta1", c.c_double), ("beta2", c.c_double), ("epsilon", c.c_double), ("decay", c.c_double),
-                ("trains", c.c_bool), ("keeps_outputs", c.c_bool), ("copies", c.c_bool), ("functions", c.c_bool)]
+                ("trains", c.c_bool), ("keeps_outputs", c.c_bool), ("copies", c.c_bool), ("functions", c.c_bool),
+                ("fuses_updates", c.c_bool)]
 
 
 class TileOptions(c.Structure):

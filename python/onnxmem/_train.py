@@ -26,24 +26,25 @@ _NUMBERS = {"clip_norm": 0.0, "clip_value": 0.0, "rate": 0.001, "momentum": 0.9,
 @overload
 def grad(model: Model, out: str | os.PathLike[str], *, loss: str | None = ..., loss_fn: str | None = ..., output: str | None = ...,
          label: str | None = ..., wrt: Sequence[str] | None = ..., optimizer: str | None = ..., train_mode: bool = ...,
-         keep_outputs: bool = ..., fused: bool = ..., rate: float = ..., clip_norm: float = ..., clip_value: float = ...,
+         keep_outputs: bool = ..., fused: bool = ..., fused_updates: bool = ..., rate: float = ..., clip_norm: float = ..., clip_value: float = ...,
          momentum: float = ..., beta1: float = ..., beta2: float = ..., epsilon: float = ..., decay: float = ...,
          **options: Unpack[ModelOptions]) -> None: ...
 @overload
 def grad(model: str | os.PathLike[str] | bytes | bytearray | memoryview, out: None = None, *, loss: str | None = ..., loss_fn: str | None = ...,
          output: str | None = ..., label: str | None = ..., wrt: Sequence[str] | None = ..., optimizer: str | None = ...,
-         train_mode: bool = ..., keep_outputs: bool = ..., fused: bool = ..., rate: float = ..., clip_norm: float = ...,
+         train_mode: bool = ..., keep_outputs: bool = ..., fused: bool = ..., fused_updates: bool = ..., rate: float = ..., clip_norm: float = ...,
          clip_value: float = ..., momentum: float = ..., beta1: float = ..., beta2: float = ..., epsilon: float = ...,
          decay: float = ..., **options: Unpack[ModelOptions]) -> bytes: ...
 @overload
 def grad(model: ModelProto, out: None = None, *, loss: str | None = ..., loss_fn: str | None = ..., output: str | None = ...,
          label: str | None = ..., wrt: Sequence[str] | None = ..., optimizer: str | None = ..., train_mode: bool = ...,
-         keep_outputs: bool = ..., fused: bool = ..., rate: float = ..., clip_norm: float = ..., clip_value: float = ...,
+         keep_outputs: bool = ..., fused: bool = ..., fused_updates: bool = ..., rate: float = ..., clip_norm: float = ..., clip_value: float = ...,
          momentum: float = ..., beta1: float = ..., beta2: float = ..., epsilon: float = ..., decay: float = ...,
          **options: Unpack[ModelOptions]) -> ModelProto: ...
 def grad(model: Any, out: Any = None, *, loss: str | None = None, loss_fn: str | None = None, output: str | None = None,
          label: str | None = None, wrt: Sequence[str] | None = None, optimizer: str | None = None, train_mode: bool = False,
-         keep_outputs: bool = False, fused: bool = False, **options: Any) -> Any:
+         keep_outputs: bool = False, fused: bool = False, fused_updates: bool = False,
+         **options: Any) -> Any:
     """Add the gradients of a loss to a model, or make it a training step; the result is as that of :func:`plan`.
 
     ``loss`` is a value of the model with one element; or ``loss_fn``, ``cross-entropy`` or ``mse``, is computed of ``output``,
@@ -52,14 +53,15 @@ def grad(model: Any, out: Any = None, *, loss: str | None = None, loss_fn: str |
     ``rmsprop``, ``adagrad`` or ``lamb``, updated weights are outputs, and
     weights inputs with their old values as defaults; ``rate``, ``momentum``, ``beta1``, ``beta2``, ``epsilon`` and ``decay`` are its
     parameters, ``clip_norm`` and ``clip_value`` clip gradients.  ``train_mode`` runs BatchNormalization and Dropout in
-    training mode, ``keep_outputs`` keeps the outputs of the model, and ``fused`` computes gradients by functions of the
-    domain ``org.onnxmem.grad``.  The other options are those of :class:`ModelOptions`; dims may stay open.
+    training mode, ``keep_outputs`` keeps the outputs of the model, ``fused`` computes gradients, and ``fused_updates`` updates
+    each weight, by functions of the domain ``org.onnxmem.grad``.  The other options are those of :class:`ModelOptions`; dims may stay open.
     """
     check_options(options, MODEL_OPTIONS | frozenset(_NUMBERS), "grad")
     if not loss and not loss_fn:
         raise UsageError("a loss is required: loss or loss_fn")
     texts = {"loss": loss, "loss_fn": loss_fn, "output": output, "label": label, "optimizer": optimizer}
     step = s.TrainOptions(size=ctypes.sizeof(s.TrainOptions), trains=train_mode, keeps_outputs=keep_outputs, functions=fused,
+                          fuses_updates=fused_updates,
                           **{name: raw(one) for name, one in texts.items() if one is not None},
                           **{name: float(options.get(name, usual)) for name, usual in _NUMBERS.items()})
     if wrt is not None:

@@ -15,8 +15,8 @@ import onnxmem
 @pytest.mark.parametrize("options,words", [
     ({"loss_fn": "cross-entropy"}, ["--loss-fn", "cross-entropy"]),
     ({"loss_fn": "mse", "wrt": ["w1"], "keep_outputs": True}, ["--loss-fn", "mse", "--wrt", "w1", "--keep-outputs"]),
-    ({"loss_fn": "cross-entropy", "optimizer": "adam", "rate": 0.01, "clip_norm": 1.5, "decay": 0.1, "fused": True, "train_mode": True},
-     ["--loss-fn", "cross-entropy", "--optimizer", "adam", "--lr", 0.01, "--clip-norm", 1.5, "--weight-decay", 0.1, "--fused-gradients",
+    ({"loss_fn": "cross-entropy", "optimizer": "adam", "rate": 0.01, "clip_norm": 1.5, "decay": 0.1, "fused": True, "fused_updates": True, "train_mode": True},
+     ["--loss-fn", "cross-entropy", "--optimizer", "adam", "--lr", 0.01, "--clip-norm", 1.5, "--weight-decay", 0.1, "--fused-gradients", "--fused-updates",
       "--train-mode"]),
 ])
 def test_steps_are_those_of_the_command(options: Any, words: list[object], models: pathlib.Path, command: Any, tmp_path: pathlib.Path) -> None:

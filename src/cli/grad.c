@@ -36,6 +36,7 @@ read_options(om_cli *c, om_train_options *l)
 	l->trains = om_cli_has(c, "train-mode");
 	l->keeps_outputs = om_cli_has(c, "keep-outputs");
 	l->functions = om_cli_has(c, "fused-gradients");
+	l->fuses_updates = om_cli_has(c, "fused-updates");
 	if (wrt && strcmp(wrt, "all") != 0)
 		l->wrt = om_split(c->mem, wrt, ",", &l->nwrt);
 	if (!l->loss && !l->loss_fn)
@@ -136,6 +137,7 @@ static const om_opt update_opts[] = {
 	{"weight-decay", "X", "weight decay [0]"},
 	{"fused-gradients", NULL, "compute the gradients of a convolution, pooling or batch normalization in one op, which\n"
 		"                            OUT defines as a function [standard operators only]"},
+	{"fused-updates", NULL, "update each weight in one op, which OUT defines as a function [standard operators only]"},
 	{"emit", "FORM", "train-step, or training-info: leave the graph unchanged and add training information [train-step]"},
 	{0}
 };
@@ -148,7 +150,8 @@ const om_cmd om_grad_cmd = {
 	.text = "OUT is IN plus ops that compute the gradients of a loss, all of them standard operators.  Without --optimizer the "
 		"gradients are outputs: NAME_grad for the weight NAME.  With --optimizer, OUT is a training step for `onnxmem train` or "
 		"any other runtime: each weight is an input, whose default is its old elements, and its new elements are an output.  "
-		"With --fused-gradients, gradients for which the domain org.onnxmem.grad has an op are computed by it; OUT defines these "
+		"With --fused-gradients, gradients for which the domain org.onnxmem.grad has an op are computed by it, and with "
+		"--fused-updates, a weight and its states are updated by one op of this domain; OUT defines these "
 		"ops as functions, and `onnxmem` has kernels for them.  A model below opset 16 is converted to opset 17 first.",
 	.min_args = 2, .max_args = 2, .output_arg = 2, .group = {&group, &update_group, &om_shape_options}, .run = run,
 };

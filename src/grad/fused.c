@@ -14,6 +14,7 @@
 #include <inttypes.h>
 
 #include "grad/bodies.h"
+#include "grad/functions.h"
 #include "grad/fused.h"
 #include "grad/grad_builder.h"
 #include "ir/clone.h"
@@ -118,20 +119,6 @@ value_like(const struct drawing *w, const om_value *like, const char *name)
 	v->shape = like->shape;
 	v->is_declared = true;
 	return v;
-}
-
-static void
-start_home(struct drawing *w)
-{
-	om_prog *p = om_grad_prog(w->g);
-	om_opset *set = OM_NEW(p->mem, om_opset);
-
-	*set = (om_opset){"", om_opset_version(p, "")};
-	w->home = OM_NEW(p->mem, om_prog);
-	*w->home = (om_prog){.mem = p->mem, .name = w->form->type, .opset = set, .nopset = 1,
-		.ir_version = p->ir_version, .operators = p->operators, .model = p->model, .files = p->files,
-		.gradients = om_prog_gradients(p)};
-	w->body = om_block_new(w->home, NULL, NULL, w->form->type);
 }
 
 /* Elements of constant inputs are not copied: the rules of these operators do not inspect them. */
@@ -255,25 +242,6 @@ add_params(struct drawing *w, bool *is_read)
 		w->body->nparam--;
 }
 
-/* A function has no initializers. */
-static void
-define_constants(struct drawing *w, bool *is_read)
-{
-	om_op *first = w->body->first;
-
-	for (uint32_t k = 0; k < w->home->nvalue; k++) {
-		om_value *v = w->home->values[k];
-		if (!is_read[k] || v->def || !v->data)
-			continue;
-		om_op *op = om_op_new(w->home, "", "Constant", 0, 0, 1);
-		op->phase = OM_BACKWARD;
-		om_op_add_attr(w->home, op, &(om_attr){.name = "value", .kind = OM_ATTR_TENSOR, .n = 1, .t = v->data});
-		om_op_set_out(op, 0, v);
-		om_op_insert(first, op);
-		is_read[k] = false;
-	}
-}
-
 static bool
 all_defined(const struct drawing *w, const bool *is_read, uint32_t n)
 {
@@ -301,7 +269,8 @@ draw(struct drawing *w)
 {
 	struct om_tape *outer = om_grad_scope(w->g)->tape;
 
-	start_home(w);
+	w->body = om_function_body(om_grad_prog(w->g), w->form->type);
+	w->home = w->body->prog;
 	copy_op(w);
 	struct om_tape t = {.p = w->home, .mem = outer->mem};
 	om_tape_start(&t);
@@ -325,55 +294,23 @@ draw(struct drawing *w)
 	bool *is_read = reads(w);
 	const uint32_t n = w->home->nvalue;
 	add_params(w, is_read);
-	define_constants(w, is_read);
+	om_function_constants(w->body, OM_BACKWARD, is_read);
 	return all_defined(w, is_read, n);
 }
 
 /* ---- The function and its call. ---- */
 
-static bool
-is_taken(const om_prog *p, const char *type, const char *overload)
-{
-	for (const om_function *f = p->functions; f; f = f->next)
-		if (strcmp(f->domain, OM_GRAD_DOMAIN) == 0 && strcmp(f->name, type) == 0
-		    && strcmp(f->overload, overload) == 0)
-			return true;
-	return false;
-}
-
 static void
 make_function(struct drawing *w)
 {
-	om_prog *p = om_grad_prog(w->g);
-	om_function *fn = OM_NEW(p->mem, om_function), **end = &p->functions;
-	const char **names = OM_NEWN(p->mem, const char *, (size_t)w->op->nattr + 2);
-	unsigned n = 0;
+	const char **names = OM_NEWN(om_grad_mem(w->g), const char *, (size_t)w->op->nattr + 2);
+	uint32_t n = 0;
 
-	*fn = (om_function){.domain = OM_GRAD_DOMAIN, .name = w->form->type, .body = w->body, .attr = names,
-		.opset = w->home->opset, .nopset = w->home->nopset};
-	do
-		fn->overload = om_printf(p->mem, "%u", ++n);
-	while (is_taken(p, fn->name, fn->overload));
 	for (uint32_t k = 0; k < w->op->nattr; k++)
-		names[fn->nattr++] = w->op->attr[k].name;
-	names[fn->nattr++] = "wrt";
-	names[fn->nattr++] = "x_shape";
-	while (*end)
-		end = &(*end)->next;
-	*end = fn;
-	w->d->fn = fn;
-}
-
-static void
-import_domain(om_prog *p)
-{
-	if (om_opset_version(p, OM_GRAD_DOMAIN))
-		return;
-	om_opset *all = OM_NEWN(p->mem, om_opset, p->nopset + 1);
-	if (p->nopset)
-		memcpy(all, p->opset, p->nopset * sizeof *all);
-	all[p->nopset++] = (om_opset){OM_GRAD_DOMAIN, 1};
-	p->opset = all;
+		names[n++] = w->op->attr[k].name;
+	names[n++] = "wrt";
+	names[n++] = "x_shape";
+	w->d->fn = om_function_add(om_grad_prog(w->g), w->body, names, n);
 }
 
 static om_value *
@@ -452,10 +389,8 @@ drawn_for(om_grad *g, const struct om_fused *form)
 	d->next = t->drawn;
 	t->drawn = d;
 	struct drawing w = {.g = g, .op = op, .form = form, .d = d};
-	if (draw(&w) && has_kernel(&w)) {
-		import_domain(om_grad_prog(g));
+	if (draw(&w) && has_kernel(&w))
 		make_function(&w);
-	}
 	return d;
 }
 
@@ -538,5 +473,6 @@ const om_gradient om_gradients_fused[] = {
 	{.domain = OM_GRAD_DOMAIN, .name = "ConvGrad", .since = 1, .rule = fused_call_grad},
 	{.domain = OM_GRAD_DOMAIN, .name = "MaxPoolGrad", .since = 1, .rule = fused_call_grad},
 	{.domain = OM_GRAD_DOMAIN, .name = "BatchNormalizationGrad", .since = 1, .rule = fused_call_grad},
+	{.domain = OM_GRAD_DOMAIN, .name = "Update", .since = 1, .rule = fused_call_grad},
 	{0}
 };

@@ -64,6 +64,7 @@
 	_(block_gather)       /* com.microsoft: quantized embeddings */              \
 	_(moe)                /* com.microsoft: mixtures of experts */               \
 	_(optimizer_ops)      /* optimizer steps */                                  \
+	_(update)             /* org.onnxmem.grad: updates of parameters */          \
 	_(cpu_attention)      /* org.onnxmem.cpu: attention */                       \
 	_(cpu_rnn)            /* org.onnxmem.cpu: recurrent layers */                \
 	_(cpu_conv)           /* org.onnxmem.cpu: convolutions, products */          \
@@ -139,6 +140,7 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(ml_linear) \
 	_(ml_tree) \
 	_(optimizer_ops) \
+	_(update) \
 	_(fast_elementwise)   /* of float32: after the families whose kernels they take precedence over */ \
 	_(fast_group_query) \
 	_(fast_nbits) \
@@ -147,6 +149,7 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(fast_reduce) \
 	_(fast_softmax) \
 	_(fast_transpose) \
+	_(fast_update) \
 	_(cpu_attention) \
 	_(cpu_chain) \
 	_(cpu_rnn) \

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps with gradients in one op, as `onnxmem grad --fused-gradients` writes them, beside the plain form.
+"""Steps with gradients and updates in one op, as `onnxmem grad --fused-gradients --fused-updates` writes them, beside the
+plain form.
 
     functions.py COMMAND FOLDER
 
@@ -25,6 +26,30 @@ say = points.point
 
 def farthest(got, want):
     return max(far(got[k], want[k], 1e-3) for k in want)
+
+
+def updates(ours, path):
+    """All optimizers, alone and with fused gradients."""
+    name, model, _, samples, _, loss_fn = models.cnn()
+    onnx.save(model, path('net.onnx'))
+    np.savez(path('in.npz'), **samples)
+    for k, optimizer in enumerate(('sgd', 'momentum', 'nesterov', 'adam', 'adamw', 'rmsprop', 'adagrad', 'lamb')):
+        options = ['--loss-fn', loss_fn, '--optimizer', optimizer, '--lr', '0.01', '--epsilon', '1e-3', '--weight-decay', '0.1']
+        more = ['--fused-updates'] + ['--fused-gradients'] * (k % 2)
+        for form, option in ('plain.onnx', []), ('fused.onnx', more):
+            r = ours('grad', path('net.onnx'), path(form), *options, *option)
+            say(r.returncode == 0, f'{optimizer}: {form[:-5]} step is written', r.stderr)
+        plain, fused = onnx.load(path('plain.onnx')), onnx.load(path('fused.onnx'))
+        onnx.checker.check_model(fused, full_check=True)
+        weights = sum(o.name.endswith('_next') for o in fused.graph.output)
+        calls = sum(n.domain == DOMAIN and n.op_type == 'Update' for n in fused.graph.node)
+        say(0 < calls <= weights, f'{optimizer}: {calls} weights are updated by one op each')
+        want = theirs(plain, samples)
+        say(farthest(theirs(fused, samples), want) <= SAME, f'{optimizer}: ONNX Runtime, with functions')
+        for way in [], ['--no-reuse'], ['--poison'], ['--precise', '--poison'], ['--target', 'cpu', '--threads', '2']:
+            r = ours('run', path('fused.onnx'), '--data', path('in.npz'), '--save', path('out.npz'), *way)
+            ok = r.returncode == 0 and farthest(np.load(path('out.npz')), want) <= NEAR
+            say(ok, f'{optimizer}: onnxmem {" ".join(way)}', r.stderr)
 
 
 def main(command, folder):
@@ -63,6 +88,7 @@ def main(command, folder):
                            if 'loss' in w])
         say(len(losses[0]) == STEPS and len(losses[1]) == STEPS and np.allclose(*losses, rtol=1e-3, atol=1e-5),
             f'{name}: both train alike', losses)
+    updates(ours, path)
     points.end()
 
 

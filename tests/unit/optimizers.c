@@ -63,9 +63,19 @@ step(const char *name, struct model *s, const double *of, int t, double decay)
 		s->w[k] -= rate * scale * u[k];
 }
 
+static unsigned
+calls(const om_prog *p)
+{
+	unsigned n = 0;
+
+	for (const om_op *op = p->first->first; op; op = op->next)
+		n += strcmp(op->type, "Update") == 0;
+	return n;
+}
+
 /* The loss is the sum of x * w, so that the gradient of w is x. */
 static void
-check(const char *name, double decay, const double *from)
+check(const char *name, double decay, bool fuses, const double *from)
 {
 	char text[512];
 	struct model want = {.w = {from[0], from[1], from[2]}};
@@ -83,6 +93,7 @@ check(const char *name, double decay, const double *from)
 	how.beta2 = b2;
 	how.epsilon = epsilon;
 	how.decay = decay;
+	how.fuses_updates = fuses;
 	how.wrt = weight;
 	how.nwrt = 1;
 	snprintf(text, sizeof text, "program \"t\" ir 8 opset 18\n^g(%%x: float64[3]) {\n	%%w = const float64[3] {%g, %g, %g}\n"
@@ -93,6 +104,7 @@ check(const char *name, double decay, const double *from)
 	CU_ASSERT_FATAL(is_ok(b.s, om_exec_new(b.s, b.p, b.p->plan, NULL, &e)));
 	CU_ASSERT_FATAL(is_ok(b.s, om_trainer_new(b.s, b.p, &t)));
 	CU_ASSERT_FATAL(is_ok(b.s, om_trainer_bind(t, e)));
+	CU_ASSERT_EQUAL(calls(b.p), fuses);
 	for (int k = 0; k < STEPS; k++) {
 		uint64_t copied = 0;
 		CU_ASSERT(is_ok(b.s, om_exec_input(e, 0, &(om_tensor){.type = OM_FLOAT64, .shape = om_shape_of(1, (int64_t[]){N}),
@@ -121,8 +133,10 @@ of_formulas(void)
 
 	for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
 		printf("# %s\n", all[k]);
-		check(all[k], 0, start);
-		check(all[k], 0.125, start);
+		for (int fuses = 0; fuses < 2; fuses++) {
+			check(all[k], 0, fuses, start);
+			check(all[k], 0.125, fuses, start);
+		}
 	}
 }
 
@@ -130,7 +144,8 @@ of_formulas(void)
 static void
 of_zeros(void)
 {
-	check("lamb", 0, (const double[N]){0, 0, 0});
+	for (int fuses = 0; fuses < 2; fuses++)
+		check("lamb", 0, fuses, (const double[N]){0, 0, 0});
 }
 
 static CU_TestInfo tests[] = {

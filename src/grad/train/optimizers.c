@@ -25,19 +25,11 @@
 #include "ir/edit.h"
 #include "ir/type.h"
 
-/* Values shared by all parameters of one type. */
-struct common {
-	om_dtype type;
-	om_value *rate;          /* lr */
-	om_value *left;          /* 1 - b1^t */
-	om_value *step;          /* lr / (1 - b1^t) */
-	om_value *root;          /* sqrt(1 - b2^t) */
-};
-
 struct rules {
 	struct learn *l;
 	om_value *rate, *t;      /* inputs: lr; the number of steps, including this one */
-	struct common common[OM_NDTYPE];
+	struct om_update_common common[OM_NDTYPE];
+	struct om_update_function *drawn[OM_NDTYPE];
 };
 
 static om_value *
@@ -84,10 +76,10 @@ left_of(struct rules *r, om_value *t, double b)
 	return AS_NUMBER(FROM(1, om_emit(g, "Pow", om_emit_number(g, times, b), times)), t);
 }
 
-static struct common *
+static const struct om_update_common *
 common_of(struct rules *r, const om_value *w)
 {
-	struct common *c = &r->common[om_type_elem(&w->type)];
+	struct om_update_common *c = &r->common[om_type_elem(&w->type)];
 	const om_train_options *how = r->l->how;
 	om_grad *g = r->l->g;
 
@@ -103,121 +95,103 @@ common_of(struct rules *r, const om_value *w)
 	return c;
 }
 
-static void
-update_plain(struct rules *r, om_value *w, om_value *v)
-{
-	om_grad *g = r->l->g;
+/* ---- The updates of one parameter. ---- */
 
-	hand_on(r->l, w, SUB(w, MUL(v, common_of(r, w)->rate)));
+static void
+update_plain(om_grad *g, const struct om_update_rule *r, struct om_update *u)
+{
+	(void)r;
+	u->next = SUB(u->w, MUL(u->g, u->c->rate));
 }
 
 static void
-update_momentum(struct rules *r, om_value *w, om_value *v)
+update_by(om_grad *g, struct om_update *u, om_value *direction)
 {
-	om_grad *g = r->l->g;
-	om_value *m = new_state(r->l, w, "momentum");
-	om_value *next = ADD(TIMES(m, r->l->how->momentum), v);
+	u->next = SUB(u->w, MUL(direction, u->c->rate));
+}
 
-	hand_on(r->l, m, next);
-	update_plain(r, w, next);
+static void
+update_momentum(om_grad *g, const struct om_update_rule *r, struct om_update *u)
+{
+	om_value *next = ADD(TIMES(u->state[0], r->how->momentum), u->g);
+
+	u->state_next[0] = next;
+	update_by(g, u, next);
 }
 
 /* b old + (1 - b) v */
 static om_value *
-mixed(struct rules *r, om_value *old, om_value *v, double b)
+mixed(om_grad *g, om_value *old, om_value *v, double b)
 {
-	om_grad *g = r->l->g;
-
 	return ADD(TIMES(old, b), TIMES(v, 1 - b));
 }
 
 static void
-update_nesterov(struct rules *r, om_value *w, om_value *v)
+update_nesterov(om_grad *g, const struct om_update_rule *r, struct om_update *u)
 {
-	const double mu = r->l->how->momentum;
-	om_grad *g = r->l->g;
-	om_value *m = new_state(r->l, w, "momentum");
-	om_value *next = ADD(TIMES(m, mu), v);
+	const double mu = r->how->momentum;
+	om_value *next = ADD(TIMES(u->state[0], mu), u->g);
 
-	hand_on(r->l, m, next);
-	update_plain(r, w, ADD(v, TIMES(next, mu)));
+	u->state_next[0] = next;
+	update_by(g, u, ADD(u->g, TIMES(next, mu)));
 }
 
 /* v / (sqrt(s) + epsilon) */
 static om_value *
-scaled(struct rules *r, om_value *v, om_value *s)
+scaled(om_grad *g, const struct om_update_rule *r, om_value *v, om_value *s)
 {
-	om_grad *g = r->l->g;
-
-	return DIV(v, PLUS(DO("Sqrt", s), r->l->how->epsilon));
+	return DIV(v, PLUS(DO("Sqrt", s), r->how->epsilon));
 }
 
 static void
-update_rmsprop(struct rules *r, om_value *w, om_value *v)
+update_rmsprop(om_grad *g, const struct om_update_rule *r, struct om_update *u)
 {
-	om_grad *g = r->l->g;
-	om_value *s = new_state(r->l, w, "rmsprop_v"), *next = mixed(r, s, MUL(v, v), r->l->how->beta2);
-
-	hand_on(r->l, s, next);
-	update_plain(r, w, scaled(r, v, next));
+	u->state_next[0] = mixed(g, u->state[0], MUL(u->g, u->g), r->how->beta2);
+	update_by(g, u, scaled(g, r, u->g, u->state_next[0]));
 }
 
 static void
-update_adagrad(struct rules *r, om_value *w, om_value *v)
+update_adagrad(om_grad *g, const struct om_update_rule *r, struct om_update *u)
 {
-	om_grad *g = r->l->g;
-	om_value *s = new_state(r->l, w, "adagrad_v"), *next = ADD(s, MUL(v, v));
-
-	hand_on(r->l, s, next);
-	update_plain(r, w, scaled(r, v, next));
+	u->state_next[0] = ADD(u->state[0], MUL(u->g, u->g));
+	update_by(g, u, scaled(g, r, u->g, u->state_next[0]));
 }
 
-/* The moments of adam: `*m` is the mean; returns sqrt(v / (1 - b2^t)) + epsilon. */
+/* The moments of adam; returns sqrt(v / (1 - b2^t)) + epsilon. */
 static om_value *
-moments(struct rules *r, om_value *w, om_value *v, const char *name, om_value **m)
+moments(om_grad *g, const struct om_update_rule *r, struct om_update *u)
 {
-	const om_train_options *how = r->l->how;
-	om_grad *g = r->l->g;
-	const struct common *c = common_of(r, w);
-	om_value *mean = new_state(r->l, w, om_printf(r->l->tape.mem, "%s_m", name));
-	om_value *square = new_state(r->l, w, om_printf(r->l->tape.mem, "%s_v", name));
-
-	*m = mixed(r, mean, v, how->beta1);
-	om_value *square_next = mixed(r, square, MUL(v, v), how->beta2);
-	hand_on(r->l, mean, *m);
-	hand_on(r->l, square, square_next);
-	return PLUS(DIV(DO("Sqrt", square_next), c->root), how->epsilon);
+	u->state_next[0] = mixed(g, u->state[0], u->g, r->how->beta1);
+	u->state_next[1] = mixed(g, u->state[1], MUL(u->g, u->g), r->how->beta2);
+	return PLUS(DIV(DO("Sqrt", u->state_next[1]), u->c->root), r->how->epsilon);
 }
 
 static void
-update_adam_from(struct rules *r, om_value *w, om_value *v, om_value *from)
+update_adam_from(om_grad *g, const struct om_update_rule *r, struct om_update *u, om_value *from)
 {
-	om_grad *g = r->l->g;
-	om_value *m, *root = moments(r, w, v, "adam", &m);
+	om_value *root = moments(g, r, u);
 
-	hand_on(r->l, w, SUB(from, MUL(DIV(m, root), common_of(r, w)->step)));
+	u->next = SUB(from, MUL(DIV(u->state_next[0], root), u->c->step));
 }
 
 static void
-update_adam(struct rules *r, om_value *w, om_value *v)
+update_adam(om_grad *g, const struct om_update_rule *r, struct om_update *u)
 {
-	update_adam_from(r, w, v, w);
+	update_adam_from(g, r, u, u->w);
 }
 
 static void
-update_adamw(struct rules *r, om_value *w, om_value *v)
+update_adamw(om_grad *g, const struct om_update_rule *r, struct om_update *u)
 {
-	const double decay = r->l->how->decay;
-	om_grad *g = r->l->g;
+	const double decay = r->how->decay;
 
-	update_adam_from(r, w, v, decay != 0 ? MUL(w, FROM(1, TIMES(common_of(r, w)->rate, decay))) : w);
+	update_adam_from(g, r, u, decay != 0 ? MUL(u->w, FROM(1, TIMES(u->c->rate, decay))) : u->w);
 }
 
 /* |w| / |u|, or one where either is zero. */
 static om_value *
-trust(struct rules *r, om_value *w, om_value *u)
+trust(om_grad *g, om_value *w, om_value *u)
 {
-	om_grad *g = r->l->g;
 	om_value *of_w = om_emit_attrs(g, "ReduceL2", OM_A(OM_MAKE_INT("keepdims", 0)), w);
 	om_value *of_u = om_emit_attrs(g, "ReduceL2", OM_A(OM_MAKE_INT("keepdims", 0)), u);
 	om_value *both = om_emit(g, "And", ABOVE(of_w, 0), ABOVE(of_u, 0));
@@ -226,42 +200,58 @@ trust(struct rules *r, om_value *w, om_value *u)
 }
 
 static void
-update_lamb(struct rules *r, om_value *w, om_value *v)
+update_lamb(om_grad *g, const struct om_update_rule *r, struct om_update *u)
 {
-	const double decay = r->l->how->decay;
-	om_grad *g = r->l->g;
-	om_value *m, *root = moments(r, w, v, "lamb", &m);
-	om_value *u = DIV(DIV(m, common_of(r, w)->left), root);
+	const double decay = r->how->decay;
+	om_value *root = moments(g, r, u);
+	om_value *by = DIV(DIV(u->state_next[0], u->c->left), root);
 
 	if (decay != 0)
-		u = ADD(u, TIMES(w, decay));
-	update_plain(r, w, MUL(u, trust(r, w, u)));
+		by = ADD(by, TIMES(u->w, decay));
+	update_by(g, u, MUL(by, trust(g, u->w, by)));
 }
 
-/* An optimizer: how it updates a weight by its gradient. */
+/* All optimizers: how each updates a parameter by its gradient. */
 static const struct optimizer {
 	const char *name;
-	void (*update)(struct rules *r, om_value *w, om_value *v);
+	void (*update)(om_grad *g, const struct om_update_rule *r, struct om_update *u);
+	const char *state[OM_UPDATE_STATES]; /* suffixes of the names of its states */
 	bool counts;             /* it reads the number of steps */
 	bool decays;             /* weight decay is not a part of the gradient */
 } optimizers[] = {
-	{"sgd", update_plain, false, false},
-	{"momentum", update_momentum, false, false},
-	{"nesterov", update_nesterov, false, false},
-	{"adam", update_adam, true, false},
-	{"adamw", update_adamw, true, true},
-	{"rmsprop", update_rmsprop, false, false},
-	{"adagrad", update_adagrad, false, false},
-	{"lamb", update_lamb, true, true},
+	{"sgd", update_plain, {NULL}, false, false},
+	{"momentum", update_momentum, {"momentum"}, false, false},
+	{"nesterov", update_nesterov, {"momentum"}, false, false},
+	{"adam", update_adam, {"adam_m", "adam_v"}, true, false},
+	{"adamw", update_adamw, {"adam_m", "adam_v"}, true, true},
+	{"rmsprop", update_rmsprop, {"rmsprop_v"}, false, false},
+	{"adagrad", update_adagrad, {"adagrad_v"}, false, false},
+	{"lamb", update_lamb, {"lamb_m", "lamb_v"}, true, true},
 };
 
-static void
-update(struct rules *r, const struct optimizer *o, om_value *w, om_value *v)
+void
+om_update_build(om_grad *g, const struct om_update_rule *r, struct om_update *u)
 {
-	const double decay = r->l->how->decay;
-	om_grad *g = r->l->g;
+	const double decay = r->how->decay;
 
-	o->update(r, w, decay != 0 && !o->decays ? ADD(v, TIMES(w, decay)) : v);
+	if (decay != 0 && !r->optimizer->decays)
+		u->g = ADD(u->g, TIMES(u->w, decay));
+	r->optimizer->update(g, r, u);
+}
+
+static void
+update(struct rules *all, const struct om_update_rule *r, om_value *w, om_value *v)
+{
+	struct learn *l = all->l;
+	struct om_update u = {.c = common_of(all, w), .w = w, .g = v};
+
+	for (uint32_t k = 0; k < r->nstate; k++)
+		u.state[k] = new_state(l, w, r->optimizer->state[k]);
+	if (!l->how->fuses_updates || !om_update_fused(l, r, &all->drawn[om_type_elem(&w->type)], &u))
+		om_update_build(l->g, r, &u);
+	for (uint32_t k = 0; k < r->nstate; k++)
+		hand_on(l, u.state[k], u.state_next[k]);
+	hand_on(l, w, u.next);
 }
 
 /* NULL, with a message, if there is none. */
@@ -297,6 +287,9 @@ om_step_update(struct learn *l)
 
 	if (!o)
 		return OM_USAGE;
+	struct om_update_rule rule = {.optimizer = o, .how = l->how};
+	while (rule.nstate < OM_UPDATE_STATES && o->state[rule.nstate])
+		rule.nstate++;
 	OM_TRY(check_weights(l));
 	for (uint32_t k = 0; k < l->nwrt; k++) {
 		l->wrt[k]->is_const = false;
@@ -313,6 +306,6 @@ om_step_update(struct learn *l)
 		hand_on(l, t, r.t);
 	}
 	for (uint32_t k = 0; k < l->nwrt; k++)
-		update(&r, o, l->wrt[k], l->grad[k]);
+		update(&r, &rule, l->wrt[k], l->grad[k]);
 	return l->tape.status;
 }

@@ -412,6 +412,7 @@ extern const om_grouped_kernels OM_TABLE(om_grouped_kernels);
 extern const om_pool_kernels OM_TABLE(om_pool_kernels);
 extern const om_elementwise_kernels OM_TABLE(om_elementwise_kernels);
 extern const om_rows_kernels OM_TABLE(om_rows_kernels);
+extern const om_update_kernels OM_TABLE(om_update_kernels);
 extern const om_nbits_kernels OM_TABLE(om_nbits_kernels);
 extern const om_qdepthwise_kernels OM_TABLE(om_qdepthwise_kernels);
 extern const om_qrows_kernels OM_TABLE(om_qrows_kernels);
@@ -446,7 +447,8 @@ extern const om_qlayer_kernels OM_TABLE(om_qlayer_kernels);
 	.grouped = &OM_TABLE(om_grouped_kernels),                              \
 	.pool = &OM_TABLE(om_pool_kernels),                                    \
 	.elementwise = &OM_TABLE(om_elementwise_kernels),                      \
-	.rows = &OM_TABLE(om_rows_kernels)
+	.rows = &OM_TABLE(om_rows_kernels),                                    \
+	.update = &OM_TABLE(om_update_kernels)
 
 const om_kernels OM_TABLE(om_kernels) = {
 	KERNELS(OM_TEXT(OM_ISA), OM_TABLE(om_qlayer_kernels), OM_TABLE(om_nbits_kernels))};

@@ -22,6 +22,7 @@
 #include "kernels/cpu/qrows.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/rows.h"
+#include "kernels/cpu/update.h"
 #include "onnxmem/status.h"
 
 /* Elements [n0, n0 + n) of row `k` of a matrix: a pointer to them, or to a copy made in the
@@ -83,6 +84,7 @@ typedef struct om_kernels {
 	const om_pool_kernels *pool;
 	const om_elementwise_kernels *elementwise;
 	const om_rows_kernels *rows;
+	const om_update_kernels *update;
 } om_kernels;
 
 /* The build in use: selected by ONNXMEM_ISA, else the best supported by this machine. */
