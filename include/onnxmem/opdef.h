@@ -83,6 +83,8 @@ enum {
 	OM_MONOTONE   = 1u << 10, /* as known of OM_POINTWISE: no dim of an output is smaller where dims of inputs are larger and
 	                             their elements are the same, so that bounds of the inputs give bounds of the outputs */
 	OM_PART       = 1u << 11, /* output 0 is a part of input 0: where it is a view of all of it, it may be less for other sizes */
+	OM_COLLECTIVE = 1u << 12, /* exchanges data with other ranks: all ranks run such ops in the same order, which no plan may
+	                             change; has OM_EFFECT and OM_RANDOM, too */
 };
 
 /* How an operator uses its bodies. */

@@ -129,6 +129,7 @@ show_flags(unsigned flags)
 		{OM_UNALIGNED, "its first input may lie at any address"},
 		{OM_RANDOM, "random: never folded, merged or repeated"},
 		{OM_EFFECT, "has an effect: never removed"},
+		{OM_COLLECTIVE, "a collective: keeps its order among them, on all ranks"},
 		{OM_DATA_DEPENDENT_SHAPE, "the size of its output is known only when it has run"},
 		{OM_MONOTONE, "its output is not larger where an input is smaller"},
 		{OM_PART, "its output is a part of its first input"},

@@ -191,6 +191,12 @@ om_status om_sim_run_moves(struct sim *c, const om_op *op, struct moves *m);
 om_status om_sim_check_views(struct sim *c);
 om_status om_sim_run_loop(struct sim *c, const om_op *op);
 
+/* ---- verify_collectives.c ---- */
+
+/* Check that collectives keep the order of the program; for a plan that must hold in every order, note that
+ * they must be ordered by data. */
+om_status om_sim_check_collectives(struct sim *c);
+
 /* ---- verify_reserved.c ---- */
 
 /* After the run: check that placements reserve the bytes of every location that a value moved to. */

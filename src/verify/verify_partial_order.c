@@ -36,7 +36,8 @@ struct touches {
 /* Does `first` come before `then` in every order? */
 struct query {
 	uint32_t first, then;
-	uint32_t owner, by;        /* contents: the one that `first` touches, the one that `then` writes */
+	uint32_t owner, by;        /* contents: the one that `first` touches, the one that `then` writes; UINT32_MAX: both
+				      are collectives */
 };
 
 struct edges {
@@ -96,6 +97,12 @@ om_parallel_check_overwrite(om_parallel_check *f, uint32_t node, uint32_t by, ui
 		if (t->node != node && t->from < to && from < t->to)
 			OM_PUSH(f->mem, f->query, f->nquery, f->capquery, ((struct query){t->node, node, owner, by}));
 	}
+}
+
+void
+om_parallel_check_order(om_parallel_check *f, uint32_t first, uint32_t then)
+{
+	OM_PUSH(f->mem, f->query, f->nquery, f->capquery, ((struct query){first, then, UINT32_MAX, UINT32_MAX}));
 }
 
 /* ---- Answers. ---- */
@@ -172,6 +179,9 @@ who_text(const om_parallel_check *f, uint32_t owner)
 static om_status
 refuse(const om_parallel_check *f, const struct query *q)
 {
+	if (q->owner == UINT32_MAX)
+		return om_fail(f->session, OM_BADPLAN, "the plan is for every order of the ops, but the collectives %s and %s must keep "
+			"theirs, and no data order them", op_text(f, q->first), op_text(f, q->then));
 	return om_fail(f->session, OM_BADPLAN,
 		"%s writes %s over %s, which %s may read later in another order of the ops", op_text(f, q->then), who_text(f, q->by), who_text(f, q->owner), op_text(f, q->first));
 }

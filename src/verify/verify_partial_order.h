@@ -22,6 +22,9 @@ void om_parallel_check_touch(om_parallel_check *f, uint32_t node, uint32_t owner
 void om_parallel_check_overwrite(om_parallel_check *f, uint32_t node, uint32_t by, uint32_t owner, uint64_t from,
 	uint64_t to);
 
+/* Record that `first` and `then` are collectives, which must keep their order. */
+void om_parallel_check_order(om_parallel_check *f, uint32_t first, uint32_t then);
+
 /* OM_BADPLAN, naming both ops and values, if bytes are overwritten by an op that may run before
  * another op that requires them. */
 om_status om_parallel_check_run(om_parallel_check *f);

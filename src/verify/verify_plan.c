@@ -462,6 +462,7 @@ run_graph(struct sim *c)
 	OM_TRY(check_plan(c));
 	OM_TRY(fill_inputs(c));
 	c->parallel_check = c->plan->parallel_safe ? om_parallel_check_new(c->session, c->p, c->mem) : NULL;
+	OM_TRY(om_sim_check_collectives(c));
 	OM_TRY(om_sim_run_block(c, b));
 	for (uint32_t k = 0; k < b->nresult; k++)
 		OM_TRY(om_sim_read(c, NULL, b->result[k]));

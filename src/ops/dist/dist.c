@@ -281,7 +281,7 @@ static const om_attr_spec recv_attrs[] = {{"peer", OM_ATTR_INT, .required = true
 
 #define DIST(label, text, ...)                                                                                    \
 	{.domain = OM_DIST_DOMAIN, .name = label, .brief = text, .since = 1, .min_out = 1, .max_out = 1, \
-	 .flags = OM_RANDOM | OM_EFFECT, __VA_ARGS__}
+	 .flags = OM_RANDOM | OM_EFFECT | OM_COLLECTIVE, __VA_ARGS__}
 
 const om_opdef om_ops_dist[] = {
 	DIST("AllReduce", "the sum over ranks", .min_in = 1, .max_in = 1, .attrs = reduce_attrs, .infer = reduce_infer,
