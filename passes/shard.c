@@ -7,7 +7,12 @@
  * gradient.  It is a Concat and a Split around an AllReduce, so that the planner computes gradients where the bucket is,
  * and the update reads them there.
  *
- * States that the forward pass computes, as running means, and the loss are means over ranks, too. */
+ * States that the forward pass computes, as running means, and the loss are means over ranks, too.
+ *
+ * Modes other than `data` divide the update among ranks, too (Rajbhandari and others, 2020).  Ops of the update whose
+ * output elements depend on one element each are computed on the part of a tensor that a rank has: n elements, padded to a
+ * multiple of the number of ranks, in equal parts by rank.  States that only such ops read are stored in parts.  Everything else that
+ * reads a part gets the whole tensor from an AllGather before it, which lives as long as it is read. */
 #include <config.h>
 
 #include <string.h>
@@ -24,13 +29,23 @@
 #include "opdef/numbers.h"
 #include "opdef/op_context.h"
 
+/* What is divided: each mode divides what those before it do. */
+enum mode { DATA, STATE, GRADIENT, PARAMETER, NMODE };
+
 struct shard {
 	om_run *r;
 	om_prog *p;
-	int64_t ranks, ordered;
+	enum mode mode;
+	int64_t ranks, rank, ordered;
 	double weight;
 	uint64_t bucket;
 	bool *depends;           /* by value id: on samples */
+	/* Of modes other than DATA, for the values and ops that the step came with: */
+	uint32_t nvalue, nop;
+	om_shape *whole;         /* by value id: the shape of a tensor that is divided */
+	bool *is_part;           /* by value id: computed, or stored, in parts */
+	bool *by_parts;          /* by op id: computes parts */
+	uint32_t *place;         /* by op id of the graph: where it came */
 };
 
 struct bucket {
@@ -160,6 +175,107 @@ check_loss_op(const struct shard *s, const om_op *op)
 		"of those of ranks");
 }
 
+/* ---- What is divided. ---- */
+
+static int64_t
+part_size(const struct shard *s, const om_shape *whole)
+{
+	return (om_shape_count(whole) + s->ranks - 1) / s->ranks;
+}
+
+static bool
+is_state_param(const om_prog *p, const om_value *v)
+{
+	for (uint32_t k = 0; k < p->nio_alias; k++)
+		if (p->first->param[p->io_alias[k].param] == v)
+			return true;
+	return false;
+}
+
+static bool
+is_number(const om_value *v)
+{
+	return om_shape_is_known(&v->shape) && v->shape.rank <= 1 && om_shape_count(&v->shape) == 1;
+}
+
+/* Do its inputs allow that it is computed in parts, and is one of them a gradient, a state, or what was computed of them? */
+static bool
+divides_inputs(const struct shard *s, const om_op *op, const om_shape *whole)
+{
+	bool any = false;
+
+	for (uint32_t k = 0; k < op->nin; k++) {
+		const om_value *v = op->in[k];
+		if (!v || is_number(v))
+			continue;
+		if (!om_shape_equal(&v->shape, whole))
+			return false;
+		any |= s->is_part[v->id] || is_gradient(s, v) || is_state_param(s->p, v);
+	}
+	return any;
+}
+
+static bool
+is_divided(const struct shard *s, const om_op *op)
+{
+	if (op->phase != OM_UPDATE || !op->opdef || !(op->opdef->flags & OM_POINTWISE) || op->opdef->flags & OM_RANDOM
+	    || op->is_folded || op->nbody || op->nout != 1 || !op->out[0])
+		return false;
+	const om_value *v = op->out[0];
+	return om_shape_is_known(&v->shape) && om_shape_count(&v->shape) >= s->ranks && om_type_elem(&v->type) != OM_STRING
+	    && om_dtype_bits(om_type_elem(&v->type)) >= 8 && divides_inputs(s, op, &v->shape);
+}
+
+/* NULL: what reads it is no op of the graph. */
+static om_op *
+reader_of(const struct shard *s, const om_use *u)
+{
+	return om_use_op_in(s->p->first, u);
+}
+
+static bool
+reads_parts(const struct shard *s, const om_use *u)
+{
+	return u->op && u->op->id < s->nop && s->by_parts[u->op->id];
+}
+
+/* A state is stored in parts if its next value is computed so; one that something else reads only if parameters are divided. */
+static bool
+is_divided_state(const struct shard *s, const om_value *v, const om_value *next)
+{
+	if (!s->is_part[next->id] || !om_shape_equal(&v->shape, &next->shape) || om_type_elem(&v->type) != om_type_elem(&next->type))
+		return false;
+	for (const om_use *u = v->first_use; u && s->mode != PARAMETER; u = u->next)
+		if (!reads_parts(s, u))
+			return false;
+	return true;
+}
+
+static void
+find_parts(struct shard *s)
+{
+	const om_block *graph = s->p->first;
+	uint32_t n = 0;
+
+	s->nvalue = s->p->nvalue;
+	s->nop = s->p->nop;
+	s->whole = OM_NEWN(s->r->scratch, om_shape, s->nvalue);
+	s->is_part = OM_NEWN(s->r->scratch, bool, s->nvalue);
+	s->by_parts = OM_NEWN(s->r->scratch, bool, s->nop);
+	s->place = OM_NEWN(s->r->scratch, uint32_t, s->nop);
+	for (uint32_t k = 0; k < s->nvalue; k++)
+		s->whole[k] = s->p->values[k]->shape;
+	for (const om_op *op = graph->first; op; op = op->next) {
+		s->place[op->id] = n++;
+		if (s->mode != DATA && is_divided(s, op))
+			s->by_parts[op->id] = s->is_part[op->out[0]->id] = true;
+	}
+	for (uint32_t k = 0; k < s->p->nio_alias; k++) {
+		const om_value *v = graph->param[s->p->io_alias[k].param];
+		s->is_part[v->id] = is_divided_state(s, v, graph->result[s->p->io_alias[k].result]);
+	}
+}
+
 /* ---- Building. ---- */
 
 static om_value *
@@ -216,6 +332,84 @@ reduce(const struct shard *s, om_op *place, om_value *v, om_status *st)
 	}
 	return build(s, place, OM_DIST_DOMAIN, "AllReduce", 1, in, 1, om_printf(s->r->scratch, "%s_mean", v->name), attr,
 		st)->out[0];
+}
+
+/* `v` has `n` elements in its first dim, and more of zero up to `to`. */
+static om_value *
+pad(const struct shard *s, om_op *place, om_value *v, int64_t n, int64_t to, om_status *st)
+{
+	const int64_t pads[] = {0, to - n};
+	om_value *in[2] = {v, NULL};
+
+	if (n == to)
+		return v;
+	in[1] = list_of(s, "pads", 2, pads);
+	return build(s, place, "", "Pad", 2, in, 1, om_printf(s->r->scratch, "%s_padded", v->name), NULL, st)->out[0];
+}
+
+static om_value *
+reshape(const struct shard *s, om_op *place, om_value *v, const char *stem, size_t rank, const int64_t *dim, om_status *st)
+{
+	om_value *in[2] = {v, list_of(s, "shape", rank, dim)};
+
+	return build(s, place, "", "Reshape", 2, in, 1, stem, NULL, st)->out[0];
+}
+
+static om_value *
+slice(const struct shard *s, om_op *place, om_value *v, const char *stem, int64_t from, int64_t to, om_status *st)
+{
+	om_value *in[3] = {v, list_of(s, "from", 1, &from), list_of(s, "to", 1, &to)};
+
+	return build(s, place, "", "Slice", 3, in, 1, stem, NULL, st)->out[0];
+}
+
+/* All of `v`, flat, with the elements of zero after it that make equal parts. */
+static om_value *
+flat_of(const struct shard *s, om_op *place, om_value *v, const om_shape *whole, om_status *st)
+{
+	const int64_t all = -1, n = om_shape_count(whole);
+	om_value *flat = reshape(s, place, v, om_printf(s->r->scratch, "%s_flat", v->name), 1, &all, st);
+
+	return pad(s, place, flat, n, part_size(s, whole) * s->ranks, st);
+}
+
+/* What was built before `place`, after `last`, belongs to its phase. */
+static void
+give_phase(const struct shard *s, const om_op *place, om_op *last)
+{
+	for (om_op *op = last ? last->next : s->p->first->first; place && op && op != place; op = op->next)
+		op->phase = place->phase;
+}
+
+/* The part of this rank of the whole `v`. */
+static om_value *
+part_of(const struct shard *s, om_op *place, om_value *v, om_status *st)
+{
+	const int64_t size = part_size(s, &v->shape);
+	om_op *last = place->prev;
+	om_value *flat = flat_of(s, place, v, &v->shape, st);
+	om_value *part = slice(s, place, flat, om_printf(s->r->scratch, "%s_part", v->name), size * s->rank, size * (s->rank + 1), st);
+
+	give_phase(s, place, last);
+	return part;
+}
+
+/* The whole tensor, of all parts. */
+static om_value *
+gather(const struct shard *s, om_op *place, om_value *part, const om_shape *whole, om_status *st)
+{
+	const om_attr attr[] = {OM_MAKE_INT("ranks", s->ranks), {0}};
+	const int64_t n = om_shape_count(whole);
+	om_op *last = place ? place->prev : NULL;
+	om_value *v = build(s, place, OM_DIST_DOMAIN, "AllGather", 1, &part, 1, om_printf(s->r->scratch, "%s_parts", part->name),
+		attr, st)->out[0];
+
+	if (part_size(s, whole) * s->ranks != n)
+		v = slice(s, place, v, om_printf(s->r->scratch, "%s_flat", part->name), 0, n, st);
+	om_count(s->r, "gathers", 1);
+	v = reshape(s, place, v, om_printf(s->r->scratch, "%s_whole", part->name), (size_t)whole->rank, whole->dim, st);
+	give_phase(s, place, last);
+	return v;
 }
 
 /* What the update reads of `v` is `by`. */
@@ -312,6 +506,82 @@ reduce_bucket(const struct shard *s, struct bucket *b)
 	return st;
 }
 
+/* What reads a part of a gradient, and what reads the whole. */
+static void
+put_part(const struct shard *s, om_value *v, om_value *part, om_status *st)
+{
+	om_value *whole = NULL;
+
+	for (om_use *u = v->first_use, *next; u; u = next) {
+		next = u->next;
+		if (reads_parts(s, u))
+			om_op_set_in(u->op, u->index, part);
+		else if (!whole && is_for_update(s, u))
+			whole = gather(s, part->def->next, part, &v->shape, st);
+	}
+	if (whole)
+		put(s, v, whole);
+}
+
+/* The parts of all gradients in a bucket, which is [ranks, elements]: a row is what a rank gets. */
+static om_status
+scatter_bucket(const struct shard *s, struct bucket *b)
+{
+	const om_attr axis[] = {OM_MAKE_INT("axis", 1), {0}};
+	const om_attr attr[] = {OM_MAKE_INT("ranks", s->ranks), OM_MAKE_INT("ordered", s->ordered), {0}};
+	om_value **row = OM_NEWN(s->r->scratch, om_value *, b->n), *in[2];
+	int64_t *size = OM_NEWN(s->r->scratch, int64_t, b->n);
+	om_op *place = b->v[b->n - 1]->def->next;
+	om_status st = OM_OK;
+
+	for (size_t k = 0; k < b->n; k++) {
+		size[k] = part_size(s, &b->v[k]->shape);
+		const int64_t dim[] = {s->ranks, size[k]};
+		row[k] = reshape(s, place, flat_of(s, place, b->v[k], &b->v[k]->shape, &st),
+			om_printf(s->r->scratch, "%s_rows", b->v[k]->name), 2, dim, &st);
+	}
+	in[0] = b->n == 1 ? row[0] : build(s, place, "", "Concat", (uint32_t)b->n, row, 1, "bucket", axis, &st)->out[0];
+	if (s->weight != 1) {
+		in[1] = weight_of(s, om_type_elem(&b->v[0]->type));
+		in[0] = build(s, place, "", "Mul", 2, in, 1, "bucket_share", NULL, &st)->out[0];
+	}
+	in[0] = build(s, place, OM_DIST_DOMAIN, "ReduceScatter", 1, in, 1, "bucket_mean", attr, &st)->out[0];
+	in[1] = list_of(s, "sizes", b->n, size);
+	om_op *parts = b->n == 1 ? in[0]->def : build(s, place, "", "Split", 2, in, (uint32_t)b->n, "part", axis, &st);
+	for (size_t k = 0; k < b->n; k++)
+		put_part(s, b->v[k], reshape(s, place, parts->out[k], om_printf(s->r->scratch, "%s_part", b->v[k]->name), 1, &size[k],
+			&st), &st);
+	om_count(s->r, "buckets", 1);
+	om_count(s->r, "gradients", b->n);
+	om_count(s->r, "bytes", b->bytes);
+	*b = (struct bucket){0};
+	return st;
+}
+
+static bool
+has_parts(const struct shard *s, const om_value *v)
+{
+	for (const om_use *u = v->first_use; u; u = u->next)
+		if (reads_parts(s, u))
+			return true;
+	return false;
+}
+
+/* Gradients in the order of the ops that compute them, those of a type together; of some, ranks get a part. */
+static om_status
+scatter_gradients(const struct shard *s, om_value **grad, size_t n)
+{
+	struct bucket b = {0};
+
+	for (size_t k = 0; k < n; k++) {
+		if (b.n && (b.bytes >= s->bucket || om_type_elem(&grad[k]->type) != om_type_elem(&b.v[0]->type)))
+			OM_TRY(scatter_bucket(s, &b));
+		b.bytes += om_value_bytes(grad[k]);
+		OM_PUSH(s->r->scratch, b.v, b.n, b.cap, grad[k]);
+	}
+	return b.n ? scatter_bucket(s, &b) : OM_OK;
+}
+
 /* Gradients in the order of the ops that compute them, those of a type together. */
 static om_status
 reduce_gradients(const struct shard *s, om_value **grad, size_t n)
@@ -326,6 +596,188 @@ reduce_gradients(const struct shard *s, om_value **grad, size_t n)
 		OM_TRY(reduce_bucket(s, &b));
 	}
 	return OM_OK;
+}
+
+/* Those whose parts are enough are scattered, if gradients are divided. */
+static om_status
+sum_gradients(const struct shard *s, om_value **grad, size_t n)
+{
+	om_value **some = OM_NEWN(s->r->scratch, om_value *, n + 1);
+	size_t nsome = 0, left = 0;
+
+	for (size_t k = 0; k < n; k++) {
+		if (s->mode >= GRADIENT && has_parts(s, grad[k]))
+			some[nsome++] = grad[k];
+		else
+			grad[left++] = grad[k];
+	}
+	OM_TRY(scatter_gradients(s, some, nsome));
+	return reduce_gradients(s, grad, left);
+}
+
+/* ---- The update, in parts. ---- */
+
+/* Initial elements of the part of this rank. */
+static void
+divide_data(const struct shard *s, om_value *v)
+{
+	const om_tensor *was = v->data;
+	const uint64_t size = om_dtype_bits(om_type_elem(&v->type)) / 8;
+	const int64_t n = om_shape_count(&s->whole[v->id]), part = v->shape.dim[0], from = part * s->rank;
+
+	if (!was)
+		return;
+	om_tensor *now = om_memdup(s->p->mem, was, sizeof *was);
+	now->shape = v->shape;
+	v->data = now;
+	if (!was->data || was->splat)
+		return;
+	now->data = OM_NEWN(s->p->mem, unsigned char, (size_t)part * size);
+	if (from < n)
+		memcpy(now->data, (const unsigned char *)was->data + (uint64_t)from * size,
+			(uint64_t)(n - from < part ? n - from : part) * size);
+}
+
+/* What reads only the shape of a state gets a constant of that shape. */
+static om_value *
+shape_only(const struct shard *s, const om_value *v)
+{
+	const om_tensor t = {.type = om_type_elem(&v->type), .shape = s->whole[v->id], .splat = true,
+		.data = OM_NEWN(s->p->mem, unsigned char, 16)};
+
+	return om_const_new(s->p, s->p->first, om_value_fresh(s->p, s->p->first, "shape_of")->name, om_memdup(s->p->mem, &t, sizeof t));
+}
+
+static bool
+reads_shape(const om_op *op)
+{
+	return op && (op->is_folded || (op->opdef && op->opdef->flags & OM_SHAPE_ONLY));
+}
+
+/* The op of this phase that reads it whole; NULL: there is none. */
+static om_op *
+whole_reader(const struct shard *s, const om_use *u, om_phase phase)
+{
+	om_op *op = reads_parts(s, u) || reads_shape(u->op) ? NULL : reader_of(s, u);
+
+	return op && op->id < s->nop && op->phase == phase ? op : NULL;
+}
+
+/* The ops of a phase that read all of a tensor of which ranks have parts: it is gathered before the first of them. */
+static void
+gather_for(const struct shard *s, om_value *v, om_phase phase, om_status *st)
+{
+	om_op *first = NULL, *op;
+
+	for (const om_use *u = v->first_use; u; u = u->next)
+		if ((op = whole_reader(s, u, phase)) && (!first || s->place[op->id] < s->place[first->id]))
+			first = op;
+	if (!first)
+		return;
+	om_value *whole = gather(s, first, v, &s->whole[v->id], st);
+	for (om_use *u = v->first_use, *next; u; u = next) {
+		next = u->next;
+		if (whole_reader(s, u, phase))
+			om_op_set_in(u->op, u->index, whole);
+	}
+}
+
+/* Is result `k` the next value of a state of which ranks have parts? */
+static bool
+is_part_result(const struct shard *s, uint32_t k)
+{
+	for (uint32_t i = 0; i < s->p->nio_alias; i++)
+		if (s->p->io_alias[i].result == k)
+			return s->is_part[s->p->first->param[s->p->io_alias[i].param]->id];
+	return false;
+}
+
+/* Results are whole, except for states of which ranks have parts. */
+static void
+gather_results(const struct shard *s, om_value *v, om_status *st)
+{
+	om_value *whole = NULL;
+
+	for (uint32_t k = 0; k < s->p->first->nresult; k++) {
+		if (s->p->first->result[k] != v || is_part_result(s, k))
+			continue;
+		if (!whole)
+			whole = gather(s, v->def ? v->def->next : NULL, v, &s->whole[v->id], st);
+		om_block_set_result(s->p->first, k, whole);
+	}
+	if (whole && !is_result(s->p, v))
+		give_name(s, v, whole);
+}
+
+static void
+give_wholes(const struct shard *s, om_value *v, om_status *st)
+{
+	for (om_use *u = v->first_use, *next; u; u = next) {
+		next = u->next;
+		if (reads_shape(u->op))
+			om_op_set_in(u->op, u->index, shape_only(s, v));
+	}
+	for (om_phase phase = OM_NO_PHASE; phase <= OM_UPDATE; phase++)
+		gather_for(s, v, phase, st);
+	gather_results(s, v, st);
+}
+
+static void
+divide_states(const struct shard *s)
+{
+	for (uint32_t k = 0; k < s->p->first->nparam; k++) {
+		om_value *v = s->p->first->param[k];
+		if (!s->is_part[v->id])
+			continue;
+		const int64_t part = part_size(s, &v->shape);
+		om_count(s->r, "states", 1);
+		v->shape = om_shape_of(1, &part);
+		v->is_declared = false;
+		divide_data(s, v);
+	}
+}
+
+/* Its inputs become parts, and with them its output.  `made` are the parts of whole values, by id. */
+static om_status
+divide_op(const struct shard *s, om_op *op, om_value **made)
+{
+	om_value *v = op->out[0];
+	const om_shape *whole = &s->whole[v->id];
+	const int64_t part = part_size(s, whole);
+	const om_shape want = om_shape_of(1, &part);
+	om_status st = OM_OK;
+
+	for (uint32_t k = 0; k < op->nin && st == OM_OK; k++) {
+		om_value *in = op->in[k];
+		if (!in || is_number(in) || om_shape_equal(&in->shape, &want))
+			continue;
+		if (!made[in->id])
+			made[in->id] = part_of(s, op, in, &st);
+		om_op_set_in(op, k, made[in->id]);
+	}
+	v->is_declared = false;
+	v->shape = om_shape_unknown();
+	if (st == OM_OK)
+		st = om_op_infer(s->r->session, s->p, op);
+	if (st == OM_OK && !om_shape_equal(&v->shape, &want))
+		st = om_op_fail(s->r->session, OM_UNSUPPORTED, op, "cannot be computed in parts of %lld elements", (long long)part);
+	return st;
+}
+
+static om_status
+divide_update(const struct shard *s)
+{
+	om_value **made = OM_NEWN(s->r->scratch, om_value *, s->p->nvalue);
+	om_status st = OM_OK;
+
+	divide_states(s);
+	for (om_op *op = s->p->first->first; op; op = op->next)
+		if (op->id < s->nop && s->by_parts[op->id])
+			OM_TRY(divide_op(s, op, made));
+	for (uint32_t k = 0; k < s->nvalue && st == OM_OK; k++)
+		if (s->is_part[k])
+			give_wholes(s, s->p->values[k], &st);
+	return st;
 }
 
 /* ---- The loss. ---- */
@@ -389,19 +841,26 @@ shard(struct shard *s)
 			OM_TRY(check_gradient(s, s->p->first->param[k]));
 	if (n == 0)
 		return om_fail(s->r->session, OM_USAGE, "the update reads nothing that depends on samples: there are no gradients to reduce");
-	OM_TRY(reduce_gradients(s, grad, n));
+	find_parts(s);
+	OM_TRY(sum_gradients(s, grad, n));
+	OM_TRY(divide_update(s));
 	return reduce_loss(s);
 }
+
+static const char *const modes[NMODE] = {"data", "state", "gradient", "parameter"};
 
 static om_status
 run(om_run *r, om_prog *p)
 {
 	struct shard s = {.r = r, .p = p};
-	uint64_t ranks, ordered;
+	uint64_t ranks, rank, ordered;
 
-	if (strcmp(om_option(r, "mode"), "data") != 0)
-		return om_fail(r->session, OM_USAGE, "shard: mode is data, not %s", om_option(r, "mode"));
+	while (s.mode < NMODE && strcmp(om_option(r, "mode"), modes[s.mode]) != 0)
+		s.mode++;
+	if (s.mode == NMODE)
+		return om_fail(r->session, OM_USAGE, "shard: mode is data, state, gradient or parameter, not %s", om_option(r, "mode"));
 	OM_TRY(om_option_number(r, "ranks", &ranks));
+	OM_TRY(om_option_number(r, "rank", &rank));
 	OM_TRY(om_option_number(r, "ordered", &ordered));
 	OM_TRY(om_option_number(r, "bucket", &s.bucket));
 	s.weight = ranks ? 1 / (double)ranks : 0;
@@ -409,14 +868,21 @@ run(om_run *r, om_prog *p)
 		OM_TRY(om_option_float(r, "weight", &s.weight));
 	if (ranks < 1 || ranks > 1 << 20)
 		return om_fail(r->session, OM_USAGE, "shard: ranks is a number from 1 to %d", 1 << 20);
+	if (rank >= ranks)
+		return om_fail(r->session, OM_USAGE, "shard: rank is a number below ranks, which is %llu", (unsigned long long)ranks);
 	s.ranks = (int64_t)ranks;
+	s.rank = (int64_t)rank;
+	if (ranks == 1)
+		s.mode = DATA;
 	s.ordered = ordered != 0;
 	return shard(&s);
 }
 
 static const om_pass_option options[] = {
-	{"mode", "data", "data: each rank has a part of the batch"},
+	{"mode", "data", "data: each rank has a part of the batch; state: and a part of the states that only the update reads; "
+		"gradient: and of gradients; parameter: and of parameters"},
 	{"ranks", "1", "number of ranks"},
+	{"rank", "0", "this one, whose part it is; for modes other than data"},
 	{"weight", "equal", "share of the batch that this rank has, from 0 to 1; equal: that of all is the same"},
 	{"bucket", "4194304", "bytes of gradients that are reduced together, at least; 0: each by itself"},
 	{"ordered", "0", "1: sums are computed in the order of ranks, so that they are bit-identical in every run"},
@@ -427,6 +893,8 @@ static const om_pass_counter counters[] = {
 	{"buckets", "reductions of gradients"},
 	{"gradients", "values that are reduced in them, the loss left out"},
 	{"bytes", "their sizes"},
+	{"states", "states that are stored in parts"},
+	{"gathers", "tensors that are gathered of their parts"},
 	{0}
 };
 

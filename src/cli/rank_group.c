@@ -9,7 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/sha256.h"
+#include "base/shape.h"
 #include "cli/rank_group.h"
+#include "onnxmem/opdef.h"
 
 enum { MOST = 64, LIMIT = 600 };
 
@@ -88,6 +91,39 @@ om_ranks_end(om_cli *c, om_ranks *r, om_status st)
 	st = wait_for_all(c, r, st);
 	om_comm_local_free(r->local);
 	return st;
+}
+
+/* What has to be the same on all ranks of a collective; the peer of a message differs. */
+static void
+add_collective(om_sha256 *h, const om_op *op)
+{
+	const om_value *v = op->nin ? op->in[0] : op->out[0];
+	char text[512], shape[256];
+	const int n = snprintf(text, sizeof text, "%s %s %s\n", op->type, om_dtype_text(v->type.elem),
+		om_shape_text(&v->shape, shape, sizeof shape));
+
+	om_sha256_add(h, text, (size_t)n);
+	for (uint32_t k = 0; k < op->nattr; k++)
+		if (op->attr[k].kind == OM_ATTR_INT || op->attr[k].kind == OM_ATTR_INTS) {
+			om_sha256_add(h, op->attr[k].name, strlen(op->attr[k].name));
+			om_sha256_add(h, op->attr[k].i, op->attr[k].n * sizeof *op->attr[k].i);
+		}
+}
+
+om_status
+om_ranks_agree(om_cli *c, const om_ranks *r, const om_prog *p)
+{
+	om_sha256 *h = om_sha256_new(c->mem);
+	char digest[OM_SHA256_TEXT];
+
+	if (r->size == 1)
+		return OM_OK;
+	for (const om_block *b = p->first; b; b = b->next)
+		for (const om_op *op = b->first; op; op = op->next)
+			if (op->opdef && op->opdef->flags & OM_COLLECTIVE && strcmp(op->type, "Send") != 0 && strcmp(op->type, "Recv") != 0)
+				add_collective(h, op);
+	om_sha256_end(h, digest);
+	return om_comm_agree(r->comm, c->session, "sequence of collectives", digest, strlen(digest));
 }
 
 void

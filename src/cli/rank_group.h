@@ -23,6 +23,9 @@ om_status om_ranks_start(om_cli *c, om_ranks *r);
  * The status of the command: of rank 0 it is a failure if a rank failed. */
 om_status om_ranks_end(om_cli *c, om_ranks *r, om_status st);
 
+/* Do all ranks run the same collectives in the same order, in a run of `p`?  OM_USAGE, on every rank, naming one that does not. */
+om_status om_ranks_agree(om_cli *c, const om_ranks *r, const om_prog *p);
+
 /* The part of `all` samples for this rank: `*n` from `*from` on.  A rank that gets none has one, and `*from` is `all`. */
 void om_ranks_share(const om_ranks *r, int64_t all, int64_t *from, int64_t *n);
 

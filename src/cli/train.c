@@ -21,6 +21,7 @@
 #include "cli/data.h"
 #include "cli/evaluate.h"
 #include "cli/rank_group.h"
+#include "cli/rank_states.h"
 #include "onnxmem/version.h"
 
 /* The step, planned for a batch size. */
@@ -50,6 +51,7 @@ struct training {
 	om_net net;
 	om_ranks ranks;
 	uint64_t bucket;         /* bytes of gradients that are reduced together */
+	const char *shard;       /* mode of the pass */
 	uint64_t copied;
 	double next_ms;
 };
@@ -136,8 +138,8 @@ shard_step(struct training *t, const struct machine *m)
 	if (t->ranks.size == 1)
 		return OM_OK;
 	OM_TRY(om_cli_host(c));
-	return om_host_run(c->host, c->prog, om_printf(c->mem, "shard:mode=data:ranks=%u:weight=%.17g:bucket=%llu:ordered=%d",
-		t->ranks.size, weight, (unsigned long long)t->bucket, om_cli_has(c, "ordered")));
+	return om_host_run(c->host, c->prog, om_printf(c->mem, "shard:mode=%s:ranks=%u:rank=%u:weight=%.17g:bucket=%llu:ordered=%d",
+		t->shard, t->ranks.size, t->ranks.rank, weight, (unsigned long long)t->bucket, om_cli_has(c, "ordered")));
 }
 
 static om_status
@@ -188,6 +190,27 @@ plan_step(struct training *t, struct machine *m, int64_t size)
 	return bind_rate(t, m);
 }
 
+/* ---- States of several ranks. ---- */
+
+static bool
+is_divided(const struct training *t)
+{
+	return t->ranks.size > 1 && strcmp(t->shard, "data") != 0;
+}
+
+/* The states as one process has them, on rank 0: called by all ranks.  `*owned` is what the caller frees. */
+static om_status
+find_whole(struct training *t, om_trainer **whole, om_trainer **owned)
+{
+	*owned = NULL;
+	*whole = t->trainer;
+	if (!is_divided(t))
+		return OM_OK;
+	const om_status st = om_rank_states_gather(t->c, &t->ranks, t->prog, t->trainer, owned);
+	*whole = *owned;
+	return st;
+}
+
 /* ---- Options. ---- */
 
 static om_status
@@ -201,6 +224,7 @@ read_numbers(struct training *t)
 	t->epochs = 1;
 	t->decay = 1;
 	t->bucket = 4 << 20;
+	t->shard = om_cli_has(c, "shard") ? om_cli_option(c, "shard") : "data";
 	if (om_cli_has(c, "bucket"))
 		OM_TRY(om_cli_size(c, "option --bucket", om_cli_option(c, "bucket"), &t->bucket));
 	OM_TRY(om_cli_number(c, "epochs", 1, UINT32_MAX, &t->epochs));
@@ -328,18 +352,37 @@ open_net(struct training *t)
 }
 
 static om_status
-load_states(struct training *t)
+load_states(struct training *t, om_trainer *to)
 {
 	const char *path = om_cli_option(t->c, "checkpoint");
 	struct stat st;
 
 	if (om_cli_has(t->c, "resume") && stat(path, &st) == 0)
-		return om_checkpoint_load(t->c, path, t->trainer, &t->at);
+		return om_checkpoint_load(t->c, path, to, &t->at);
 	if (om_cli_has(t->c, "resume"))
 		om_info(t->c->session, "there is no %s: the training starts at its beginning", path);
-	const char *name = om_trainer_first_uninitialized(t->trainer);
+	const char *name = om_trainer_first_uninitialized(to);
 	return name ? om_fail(t->c->session, OM_USAGE, "%s has no initial value: the model has no default", name)
 		: OM_OK;
+}
+
+/* Every rank gets its part of the states that rank 0 reads. */
+static om_status
+resume_parts(struct training *t)
+{
+	om_trainer *whole = NULL;
+	om_status st = OM_OK;
+
+	if (t->ranks.rank == 0)
+		st = om_trainer_new(t->c->session, t->prog, &whole);
+	if (st == OM_OK && t->ranks.rank == 0)
+		st = load_states(t, whole);
+	if (st == OM_OK)
+		st = om_comm_broadcast(t->ranks.comm, t->c->session, (om_comm_group){0}, &t->at, sizeof t->at, 0);
+	if (st == OM_OK)
+		st = om_rank_states_divide(t->c, &t->ranks, whole, t->trainer);
+	om_trainer_free(whole);
+	return st;
 }
 
 /* All ranks go on with the states of the first. */
@@ -349,8 +392,10 @@ resume(struct training *t)
 	const om_tensor *state;
 	uint64_t bytes;
 
+	if (is_divided(t))
+		return resume_parts(t);
 	if (t->ranks.rank == 0)
-		OM_TRY(load_states(t));
+		OM_TRY(load_states(t, t->trainer));
 	if (t->ranks.size == 1)
 		return OM_OK;
 	OM_TRY(om_comm_broadcast(t->ranks.comm, t->c->session, (om_comm_group){0}, &t->at, sizeof t->at, 0));
@@ -371,9 +416,10 @@ agree(struct training *t)
 
 	if (t->ranks.size == 1)
 		return OM_OK;
-	const char *options = om_printf(c->mem, "%llu %llu %lld %llu %d %d %d %.9g %.17g %s %s", (unsigned long long)t->at.seed,
+	const char *options = om_printf(c->mem, "%llu %llu %lld %llu %d %d %d %d %d %llu %.9g %.17g %s %s %s", (unsigned long long)t->at.seed,
 		(unsigned long long)t->epochs, (long long)t->at.size, (unsigned long long)t->bucket, om_cli_has(c, "ordered"),
-		om_cli_has(c, "no-shuffle"), om_cli_has(c, "drop-last"), (double)t->rate, t->decay,
+		om_cli_has(c, "no-shuffle"), om_cli_has(c, "drop-last"), om_cli_has(c, "checkpoint"), om_cli_has(c, "eval-data")
+		+ 2 * om_cli_has(c, "save"), (unsigned long long)t->every, (double)t->rate, t->decay, t->shard,
 		om_cli_has(c, "lr-schedule") ? om_cli_option(c, "lr-schedule") : "", om_cli_has(c, "warmup") ? om_cli_option(c, "warmup") : "");
 	OM_TRY(om_comm_agree(t->ranks.comm, c->session, "version of onnxmem", om_version(), strlen(om_version())));
 	if (c->model)
@@ -407,6 +453,9 @@ prepare(struct training *t)
 	OM_TRY(plan_step(t, &t->full, t->at.size));
 	if (left)
 		OM_TRY(plan_step(t, &t->rest, left));
+	OM_TRY(om_ranks_agree(c, &t->ranks, t->full.prog));
+	if (left)
+		OM_TRY(om_ranks_agree(c, &t->ranks, t->rest.prog));
 	OM_TRY(open_net(t));
 	return resume(t);
 }
@@ -427,7 +476,15 @@ static om_status
 save_checkpoint(struct training *t)
 {
 	const char *path = om_cli_option(t->c, "checkpoint");
-	return path && t->ranks.rank == 0 ? om_checkpoint_save(t->c, path, t->trainer, &t->at) : OM_OK;
+	om_trainer *whole, *owned;
+
+	if (!path)
+		return OM_OK;
+	om_status st = find_whole(t, &whole, &owned);
+	if (st == OM_OK && t->ranks.rank == 0)
+		st = om_checkpoint_save(t->c, path, whole, &t->at);
+	om_trainer_free(owned);
+	return st;
 }
 
 static void
@@ -467,6 +524,18 @@ run_batch(struct training *t)
 }
 
 static om_status
+score(struct training *t, om_score *s)
+{
+	om_trainer *whole, *owned;
+
+	om_status st = find_whole(t, &whole, &owned);
+	if (st == OM_OK && t->ranks.rank == 0)
+		st = om_net_score(t->c, &t->net, whole, t->at.size, s);
+	om_trainer_free(owned);
+	return st;
+}
+
+static om_status
 tell_epoch(struct training *t, double samples)
 {
 	om_cli *c = t->c;
@@ -474,10 +543,10 @@ tell_epoch(struct training *t, double samples)
 
 	om_cli_progress_end(c);
 	const bool rated = om_cli_has(c, "eval-data");
+	if (rated)
+		OM_TRY(score(t, &s));
 	if (t->ranks.rank != 0)
 		return OM_OK;
-	if (rated)
-		OM_TRY(om_net_score(c, &t->net, t->trainer, t->at.size, &s));
 	printf("epoch %llu/%llu  loss %.6f", (unsigned long long)t->at.epoch + 1, (unsigned long long)t->epochs,
 		t->at.loss / samples);
 	if (rated && s.is_share)
@@ -514,31 +583,60 @@ run_epoch(struct training *t)
 	return save_checkpoint(t);
 }
 
-static void
-tell_end(struct training *t, uint64_t steps, double ms)
+/* The bytes of the arenas of all ranks, by rank. */
+static om_status
+find_arenas(struct training *t, uint64_t **arena)
 {
 	const om_plan *plan = t->full.prog->has & OM_HAS_PLAN ? t->full.prog->plan : NULL;
+	uint64_t bytes = 0;
+
+	*arena = OM_NEWN(t->c->mem, uint64_t, t->ranks.size);
+	for (uint32_t k = 0; plan && k < plan->narena; k++)
+		bytes += plan->arena[k].bytes;
+	**arena = bytes;
+	return t->ranks.size == 1 ? OM_OK : om_comm_all_gather(t->ranks.comm, t->c->session, (om_comm_group){0}, &bytes, *arena,
+		sizeof bytes);
+}
+
+static void
+tell_end(struct training *t, uint64_t steps, double ms, const uint64_t *arena)
+{
 	const om_tensor *state;
-	uint64_t bytes = 0, all = 0;
+	uint64_t bytes, all = 0;
 
 	for (uint32_t k = 0; (state = om_trainer_state(t->trainer, k, NULL)); k++)
 		if (om_tensor_bytes(state->type, &state->shape, &bytes))
 			all += bytes;
-	for (uint32_t k = bytes = 0; plan && k < plan->narena; k++)
-		bytes += plan->arena[k].bytes;
 	if (om_cli_has(t->c, "no-reuse"))
 		printf("every value in memory of its own");
 	else
-		printf("arena %llu bytes", (unsigned long long)bytes);
+		printf("arena %llu bytes", (unsigned long long)*arena);
+	for (uint32_t k = 1; k < t->ranks.size && !om_cli_has(t->c, "no-reuse"); k++)
+		printf("%s%llu%s", k == 1 ? " (of the other ranks " : " ", (unsigned long long)arena[k], k + 1 == t->ranks.size ? ")" : "");
 	printf(", states %llu, of these copied in all steps %llu; %llu steps; %.3f ms\n", (unsigned long long)all,
 		(unsigned long long)t->copied, (unsigned long long)steps, ms);
+}
+
+static om_status
+save_net(struct training *t)
+{
+	const char *save = om_cli_option(t->c, "save");
+	om_trainer *whole, *owned;
+
+	om_status st = find_whole(t, &whole, &owned);
+	if (st == OM_OK && t->ranks.rank == 0)
+		st = om_net_save(t->c, &t->net, whole, save);
+	if (st == OM_OK)
+		printf("%s: %s with the new weights\n", save, t->net.path);
+	om_trainer_free(owned);
+	return st;
 }
 
 static om_status
 train(struct training *t)
 {
 	om_cli *c = t->c;
-	const char *save = om_cli_option(c, "save");
+	uint64_t *arena;
 
 	OM_TRY(prepare(t));
 	const double start = om_now_ms();
@@ -547,14 +645,9 @@ train(struct training *t)
 		om_warn(c->session, "the checkpoint is of epoch %llu: nothing is left to train", (unsigned long long)t->at.epoch);
 	while (t->at.epoch < t->epochs)
 		OM_TRY(run_epoch(t));
-	if (t->ranks.rank != 0)
-		return OM_OK;
-	tell_end(t, t->at.steps - before, om_now_ms() - start);
-	if (!save)
-		return OM_OK;
-	OM_TRY(om_net_save(c, &t->net, t->trainer, save));
-	printf("%s: %s with the new weights\n", save, t->net.path);
-	return OM_OK;
+	OM_TRY(find_arenas(t, &arena));
+	tell_end(t, t->at.steps - before, om_now_ms() - start, arena);
+	return om_cli_has(c, "save") ? save_net(t) : OM_OK;
 }
 
 static om_status
@@ -601,6 +694,8 @@ static const om_opt keep_opts[] = {
 	{"resume", NULL, "continue from the checkpoint if it exists"},
 	{"ranks", "N", "run N processes of this machine, each with a part of every batch [1; under\n"
 		"                            mpirun: those that it started]"},
+	{"shard", "MODE", "of several ranks: divide among them the `data`, and also each `state` of the update,\n"
+		"                            each `gradient` as well, or each `parameter` as well [data]"},
 	{"bucket", "SIZE", "of several ranks: gradients that are reduced together, at least [4M]"},
 	{"ordered", NULL, "of several ranks: sums in the order of ranks, bit-identical in every run"},
 	{"timeout", "SECONDS", "of several ranks: fail if one waits longer for the others [600]"},

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps and samples for train.test; `near A B` compares two trainings, `epochs FILE` reads a checkpoint."""
+"""Steps and samples for train.test; `near A B` compares two trainings, `weights A B`
+two models, `epochs FILE` reads a checkpoint."""
 import os
 import re
 import subprocess
@@ -18,6 +19,11 @@ def near(a, b):
     weights = max(float(np.abs(one[k].astype("f8") - two[k].astype("f8")).max()) for k in one.files)
     print("losses differ by", loss, "weights by", weights)
     return bool(last) and loss <= 2e-6 and weights <= 2e-5
+
+
+def weights(a, b):
+    one, two = [{w.name: numpy_helper.to_array(w) for w in onnx.load(f).graph.initializer} for f in (a, b)]
+    return one.keys() == two.keys() and all(np.abs(one[k] - two[k]).max() <= 2e-5 for k in one)
 
 
 def model():
@@ -40,6 +46,8 @@ def main():
     model()
     grad("sgd.onnx", "--optimizer", "momentum")
     grad("adam.onnx", "--optimizer", "adam")
+    grad("lamb.onnx", "--optimizer", "lamb", "--weight-decay", "0.01")
+    grad("nesterov.onnx", "--optimizer", "nesterov", "--weight-decay", "0.01")
     grad("clip.onnx", "--optimizer", "sgd", "--clip-norm", "0.2", "--clip-value", "0.05")
     for name in "train", "other":
         x = rng.standard_normal((99, 6)).astype("f4")
@@ -57,6 +65,8 @@ def main():
 
 if len(sys.argv) > 1 and sys.argv[1] == "near":
     sys.exit(not near(*sys.argv[2:]))
+elif len(sys.argv) > 1 and sys.argv[1] == "weights":
+    sys.exit(not weights(*sys.argv[2:]))
 elif len(sys.argv) > 1:
     print(int(np.load(sys.argv[2])["onnxmem.epoch"]))
 else:
