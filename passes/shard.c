@@ -692,6 +692,35 @@ is_part_result(const struct shard *s, uint32_t k)
 	return false;
 }
 
+/* The state that result `k` is the next value of; NULL: there is none. */
+static om_value *
+state_of(const struct shard *s, uint32_t k)
+{
+	for (uint32_t i = 0; i < s->p->nio_alias; i++)
+		if (s->p->io_alias[i].result == k)
+			return s->p->first->param[s->p->io_alias[i].param];
+	return NULL;
+}
+
+/* Result `k`, gathered of the parts `v`: over the state that it replaces, if that has no room to spare. */
+static om_value *
+gather_result(const struct shard *s, om_value *v, uint32_t k, om_status *st)
+{
+	const om_attr attr[] = {OM_MAKE_INT("ranks", s->ranks), {0}};
+	const om_shape *whole = &s->whole[v->id];
+	om_op *place = v->def ? v->def->next : NULL;
+	om_value *in[2] = {v, state_of(s, k)};
+
+	if (!in[1] || !om_shape_equal(&in[1]->shape, whole) || part_size(s, whole) * s->ranks != om_shape_count(whole)
+	    || om_type_elem(&in[1]->type) != om_type_elem(&v->type))
+		return gather(s, place, v, whole, st);
+	om_value *y = build(s, place, OM_DIST_DOMAIN, "AllGather", 2, in, 1, om_printf(s->r->scratch, "%s_whole", v->name), attr,
+		st)->out[0];
+	y->def->phase = OM_UPDATE;
+	om_count(s->r, "gathers", 1);
+	return y;
+}
+
 /* Results are whole, except for states of which ranks have parts. */
 static void
 gather_results(const struct shard *s, om_value *v, om_status *st)
@@ -702,7 +731,7 @@ gather_results(const struct shard *s, om_value *v, om_status *st)
 		if (s->p->first->result[k] != v || is_part_result(s, k))
 			continue;
 		if (!whole)
-			whole = gather(s, v->def ? v->def->next : NULL, v, &s->whole[v->id], st);
+			whole = gather_result(s, v, k, st);
 		om_block_set_result(s->p->first, k, whole);
 	}
 	if (whole && !is_result(s->p, v))

@@ -93,6 +93,27 @@ om_ranks_end(om_cli *c, om_ranks *r, om_status st)
 	return st;
 }
 
+om_status
+om_rank_step_read(om_cli *c, om_rank_step *out)
+{
+	const char *mode = om_cli_option(c, "shard");
+
+	*out = (om_rank_step){.mode = mode ? mode : "data", .bucket = 4 << 20, .ordered = om_cli_has(c, "ordered")};
+	return om_cli_has(c, "bucket") ? om_cli_size(c, "option --bucket", om_cli_option(c, "bucket"), &out->bucket) : OM_OK;
+}
+
+om_status
+om_ranks_shard(om_cli *c, const om_ranks *r, const om_rank_step *how, int64_t from, int64_t n, int64_t all)
+{
+	const double weight = from < all ? (double)n / (double)all : 0;
+
+	if (r->size == 1)
+		return OM_OK;
+	OM_TRY(om_cli_host(c));
+	return om_host_run(c->host, c->prog, om_printf(c->mem, "shard:mode=%s:ranks=%u:rank=%u:weight=%.17g:bucket=%llu:ordered=%d",
+		how->mode, r->size, r->rank, weight, (unsigned long long)how->bucket, how->ordered));
+}
+
 /* What has to be the same on all ranks of a collective; the peer of a message differs. */
 static void
 add_collective(om_sha256 *h, const om_op *op)

@@ -23,6 +23,18 @@ om_status om_ranks_start(om_cli *c, om_ranks *r);
  * The status of the command: of rank 0 it is a failure if a rank failed. */
 om_status om_ranks_end(om_cli *c, om_ranks *r, om_status st);
 
+/* What a step is divided by: options --shard, --bucket and --ordered. */
+typedef struct om_rank_step {
+	const char *mode;        /* of the pass `shard` */
+	uint64_t bucket;         /* bytes of gradients that are reduced together */
+	bool ordered;
+} om_rank_step;
+
+om_status om_rank_step_read(om_cli *c, om_rank_step *out);
+
+/* Make c->prog the step of this rank, which has `n` samples from `from` on of a batch of `all`.  Of one rank, it stays. */
+om_status om_ranks_shard(om_cli *c, const om_ranks *r, const om_rank_step *how, int64_t from, int64_t n, int64_t all);
+
 /* Do all ranks run the same collectives in the same order, in a run of `p`?  OM_USAGE, on every rank, naming one that does not. */
 om_status om_ranks_agree(om_cli *c, const om_ranks *r, const om_prog *p);
 

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "cli/report_ranks.h"
 #include "cli/cli.h"
 #include "report/report.h"
 
@@ -168,12 +169,25 @@ write_all(om_cli *c, const om_report *r)
 	return om_cli_has(c, "ascii") ? om_cli_write(c, "-", om_cli_write_ascii, r) : OM_OK;
 }
 
+static const om_opt rank_opts[] = {
+	{"ranks", "N,..", "of a training step: the memory of each of so many ranks, as 1,2,8 or 1..64"},
+	{"batch", "N", "samples of all ranks together [32]"},
+	{"shard", "MODE", "as of `train`: what is divided, data, state, gradient or parameter [data]"},
+	{"bucket", "SIZE", "as of `train`: gradients that are reduced together, at least [4M]"},
+	{0}
+};
+
 static om_status
 run(om_cli *c)
 {
 	const bool is_stored = om_cli_has(c, "stored"), is_other = om_cli_has(c, "plan-of");
 	om_report *r = NULL;
 
+	if (om_cli_has(c, "ranks"))
+		return om_cli_report_ranks(c);
+	for (const om_opt *o = rank_opts; o->name; o++)
+		if (om_cli_has(c, o->name))
+			return om_fail(c->session, OM_USAGE, "option --%s requires --ranks", o->name);
 	if (om_cli_has(c, "sidecar") && !is_stored)
 		return om_fail(c->session, OM_USAGE, "option --sidecar requires --stored");
 	if (is_stored && is_other)
@@ -199,7 +213,7 @@ static const om_opt opts[] = {
 	{0}
 };
 
-static const om_opt_group group = {"options", opts};
+static const om_opt_group group = {"options", opts}, rank_group = {"ranks", rank_opts};
 
 const om_cmd om_report_cmd = {
 	.name = "report", .usage = "MODEL [options]", .brief = "show how much memory a model needs, and why",
@@ -207,5 +221,5 @@ const om_cmd om_report_cmd = {
 		"written to standard output instead of the table.  If dims of inputs are open, the table\n"
 		"names them, and has formulas of them instead of numbers.",
 	.min_args = 1, .max_args = 1,
-	.group = {&group, &om_shape_options, &om_pass_options}, .run = run,
+	.group = {&group, &rank_group, &om_shape_options, &om_pass_options}, .run = run,
 };

@@ -50,8 +50,7 @@ struct training {
 	om_progress_of at;
 	om_net net;
 	om_ranks ranks;
-	uint64_t bucket;         /* bytes of gradients that are reduced together */
-	const char *shard;       /* mode of the pass */
+	om_rank_step how;        /* it is divided by */
 	uint64_t copied;
 	double next_ms;
 };
@@ -128,27 +127,13 @@ read_plan(struct training *t, struct machine *m)
 	return OM_OK;
 }
 
-/* Of several ranks, the step takes part in that of all. */
-static om_status
-shard_step(struct training *t, const struct machine *m)
-{
-	om_cli *c = t->c;
-	const double weight = m->from < m->all ? (double)m->size / (double)m->all : 0;
-
-	if (t->ranks.size == 1)
-		return OM_OK;
-	OM_TRY(om_cli_host(c));
-	return om_host_run(c->host, c->prog, om_printf(c->mem, "shard:mode=%s:ranks=%u:rank=%u:weight=%.17g:bucket=%llu:ordered=%d",
-		t->shard, t->ranks.size, t->ranks.rank, weight, (unsigned long long)t->bucket, om_cli_has(c, "ordered")));
-}
-
 static om_status
 make_plan(struct training *t, struct machine *m)
 {
 	om_cli *c = t->c;
 
 	OM_TRY(om_cli_shapes(c, m->in, true));
-	OM_TRY(shard_step(t, m));
+	OM_TRY(om_ranks_shard(c, &t->ranks, &t->how, m->from, m->size, m->all));
 	OM_TRY(om_cli_passes(c, NULL));
 	if (!(m->prog->has & OM_HAS_PLAN) && !om_cli_has(c, "no-reuse"))
 		return om_fail(c->session, OM_USAGE, "the passes %s make no plan", om_cli_option(c, "passes"));
@@ -195,7 +180,7 @@ plan_step(struct training *t, struct machine *m, int64_t size)
 static bool
 is_divided(const struct training *t)
 {
-	return t->ranks.size > 1 && strcmp(t->shard, "data") != 0;
+	return t->ranks.size > 1 && strcmp(t->how.mode, "data") != 0;
 }
 
 /* The states as one process has them, on rank 0: called by all ranks.  `*owned` is what the caller frees. */
@@ -223,10 +208,7 @@ read_numbers(struct training *t)
 
 	t->epochs = 1;
 	t->decay = 1;
-	t->bucket = 4 << 20;
-	t->shard = om_cli_has(c, "shard") ? om_cli_option(c, "shard") : "data";
-	if (om_cli_has(c, "bucket"))
-		OM_TRY(om_cli_size(c, "option --bucket", om_cli_option(c, "bucket"), &t->bucket));
+	OM_TRY(om_rank_step_read(c, &t->how));
 	OM_TRY(om_cli_number(c, "epochs", 1, UINT32_MAX, &t->epochs));
 	OM_TRY(om_cli_number(c, "seed", 0, UINT64_MAX, &t->at.seed));
 	OM_TRY(om_cli_number(c, "every", 1, UINT32_MAX, &t->every));
@@ -417,9 +399,9 @@ agree(struct training *t)
 	if (t->ranks.size == 1)
 		return OM_OK;
 	const char *options = om_printf(c->mem, "%llu %llu %lld %llu %d %d %d %d %d %llu %.9g %.17g %s %s %s", (unsigned long long)t->at.seed,
-		(unsigned long long)t->epochs, (long long)t->at.size, (unsigned long long)t->bucket, om_cli_has(c, "ordered"),
+		(unsigned long long)t->epochs, (long long)t->at.size, (unsigned long long)t->how.bucket, t->how.ordered,
 		om_cli_has(c, "no-shuffle"), om_cli_has(c, "drop-last"), om_cli_has(c, "checkpoint"), om_cli_has(c, "eval-data")
-		+ 2 * om_cli_has(c, "save"), (unsigned long long)t->every, (double)t->rate, t->decay, t->shard,
+		+ 2 * om_cli_has(c, "save"), (unsigned long long)t->every, (double)t->rate, t->decay, t->how.mode,
 		om_cli_has(c, "lr-schedule") ? om_cli_option(c, "lr-schedule") : "", om_cli_has(c, "warmup") ? om_cli_option(c, "warmup") : "");
 	OM_TRY(om_comm_agree(t->ranks.comm, c->session, "version of onnxmem", om_version(), strlen(om_version())));
 	if (c->model)

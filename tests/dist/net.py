@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps and samples for train.test; `near A B` compares two trainings, `weights A B`
 two models, `epochs FILE` reads a checkpoint."""
+import json
 import os
 import re
 import subprocess
@@ -24,6 +25,15 @@ def near(a, b):
 def weights(a, b):
     one, two = [{w.name: numpy_helper.to_array(w) for w in onnx.load(f).graph.initializer} for f in (a, b)]
     return one.keys() == two.keys() and all(np.abs(one[k] - two[k]).max() <= 2e-5 for k in one)
+
+
+def arenas(report, told, ranks):
+    sizes = {s["ranks"]: s["planned"] for s in json.load(open(report))["sizes"]}
+    first, others = re.search(r"arena (\d+) bytes \(of the other ranks ([\d ]+)\)", open(told).read()).groups()
+    have, want = [int(first), *map(int, others.split())], [r["arena_bytes"] for r in sizes[int(ranks)]]
+    states = int(re.search(r"states (\d+)", open(told).read()).group(1))
+    print(have, want, states)
+    return have == want and states == sizes[int(ranks)][0]["state_bytes"] and [r["rank"] for r in sizes[64]] == [0, 1, 63]
 
 
 def model():
@@ -67,6 +77,8 @@ if len(sys.argv) > 1 and sys.argv[1] == "near":
     sys.exit(not near(*sys.argv[2:]))
 elif len(sys.argv) > 1 and sys.argv[1] == "weights":
     sys.exit(not weights(*sys.argv[2:]))
+elif len(sys.argv) > 1 and sys.argv[1] == "arenas":
+    sys.exit(not arenas(*sys.argv[2:]))
 elif len(sys.argv) > 1:
     print(int(np.load(sys.argv[2])["onnxmem.epoch"]))
 else:

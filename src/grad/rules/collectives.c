@@ -47,7 +47,10 @@ ReduceScatter_grad(om_grad *g)
 static void
 AllGather_grad(om_grad *g)
 {
-	through(g, "ReduceScatter", true);
+	if (om_op_input(om_grad_op(g), 1))
+		om_grad_fail(g, OM_UNSUPPORTED, "it gathers in the shape of its second input");
+	else
+		through(g, "ReduceScatter", true);
 }
 
 /* ---- The table. ---- */

@@ -76,6 +76,20 @@ scatter_infer(om_op_context *c)
 	return OM_OK;
 }
 
+/* The output has the shape of input 1, which it may be computed over. */
+static om_status
+gather_over(om_op_context *c, int64_t ranks)
+{
+	const om_shape *part = &c->in[0].shape, *all = &c->in[1].shape;
+
+	if (om_shape_is_known(part) && om_shape_is_known(all)
+	    && (om_shape_count(part) > INT64_MAX / ranks || om_shape_count(part) * ranks != om_shape_count(all)))
+		return om_op_fail(c->session, OM_SHAPE, c->op, "%lld elements of each of %lld ranks do not make the %lld of the second input",
+			(long long)om_shape_count(part), (long long)ranks, (long long)om_shape_count(all));
+	c->out[0].shape = *all;
+	return OM_OK;
+}
+
 static om_status
 gather_infer(om_op_context *c)
 {
@@ -84,6 +98,8 @@ gather_infer(om_op_context *c)
 	OM_TRY(check_ranks(c, 1));
 	OM_TRY(om_infer_same(c));
 	const int64_t ranks = om_attr_int(c->op, "ranks");
+	if (om_op_input(c->op, 1))
+		return gather_over(c, ranks);
 	if (y->rank == 0)
 		return om_op_fail(c->session, OM_SHAPE, c->op, "scalars of ranks cannot be joined");
 	if (y->rank < 0 || ranks == 1)
@@ -206,6 +222,14 @@ reduce_scatter(om_op_context *c)
 		c->out[0].data, (uint64_t)om_shape_count(&c->out[0].shape), d->ordered != 0));
 }
 
+/* Input 1 is memory for the output, its elements are not read. */
+static bool
+gather_inplace(const om_op_context *c, uint32_t out, uint32_t in)
+{
+	(void)c;
+	return out == 0 && in == 1;
+}
+
 static om_status
 all_gather(om_op_context *c)
 {
@@ -288,8 +312,8 @@ const om_opdef om_ops_dist[] = {
 		.inplace = om_inplace_first, .cpu = all_reduce, .cost = om_cost_of_input, .input_types = {OF_SUMS}),
 	DIST("ReduceScatter", "the part of this rank of the sum over ranks", .min_in = 1, .max_in = 1, .attrs = scatter_attrs,
 		.infer = scatter_infer, .cpu = reduce_scatter, .cost = om_cost_of_input, .input_types = {OF_SUMS}),
-	DIST("AllGather", "the tensors of all ranks, joined along axis 0", .min_in = 1, .max_in = 1, .attrs = gather_attrs,
-		.infer = gather_infer, .cpu = all_gather, .input_types = {OF_BYTES_OF}),
+	DIST("AllGather", "the tensors of all ranks, joined along axis 0", .min_in = 1, .max_in = 2, .attrs = gather_attrs,
+		.infer = gather_infer, .inplace = gather_inplace, .cpu = all_gather, .input_types = {OF_BYTES_OF, LIKE(0)}),
 	DIST("Broadcast", "the tensor of one rank", .min_in = 1, .max_in = 1, .attrs = broadcast_attrs, .infer = reduce_infer,
 		.inplace = om_inplace_first, .cpu = broadcast, .input_types = {OF_BYTES_OF}),
 	DIST("Send", "sends a tensor to another rank; the output is the input", .min_in = 1, .max_in = 1, .attrs = send_attrs,
