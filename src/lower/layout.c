@@ -403,6 +403,7 @@ static const struct lowered lowered[] = {
 	{"DequantizeLinear", om_lower_quantize},
 	{"QLinearConv", om_lower_qlinear_conv},
 	{"QLinearMatMul", om_lower_qlinear_matmul},
+	{"ConvInteger", om_lower_conv_integer},
 	{"MatMulInteger", om_lower_matmul_integer},
 	{0}
 };

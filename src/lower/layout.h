@@ -123,6 +123,7 @@ om_status om_lower_matmul(struct om_layout *l, om_op *op, bool *done);
 om_status om_lower_gemm(struct om_layout *l, om_op *op, bool *done);
 /* lower_quantized.c */
 om_status om_lower_qlinear_conv(struct om_layout *l, om_op *op, bool *done);
+om_status om_lower_conv_integer(struct om_layout *l, om_op *op, bool *done);
 om_status om_lower_qlinear_matmul(struct om_layout *l, om_op *op, bool *done);
 om_status om_lower_matmul_integer(struct om_layout *l, om_op *op, bool *done);
 om_status om_lower_matmul_integer_to_float(struct om_layout *l, om_op *op, bool *done);

@@ -91,19 +91,16 @@ is_depthwise(const om_op *op, const om_shape *w)
 	return om_attr_int(op, "group") > 1 && w->dim[1] == 1 && w->dim[0] == om_attr_int(op, "group");
 }
 
-om_status
-om_lower_qlinear_conv(struct om_layout *l, om_op *op, bool *done)
+/* A convolution of `in` defines the output of `op`, if the kernels take it. */
+static om_status
+lower_convolution(struct om_layout *l, om_op *op, om_value **in, bool *done)
 {
-	om_value *in[INPUTS];
-	const bool is_contributed = *op->domain != '\0';
+	om_value *w = in[W], *x = in[X];
 	struct om_window window;
 	om_form y;
 
-	read_operands(op, INPUTS, in);
-	om_value *w = in[W], *x = in[X];
 	if (!om_lower_is_of_bytes(x) || !om_lower_is_of_bytes(w) || x->shape.rank != w->shape.rank || om_shape_count(&op->out[0]->shape) == 0
-	    || (is_contributed && om_attr_int(op, "channels_last")) || om_attr_int(op, "group") < 1
-	    || !takes_operands(in, w->shape.dim[0], om_shape_count(&w->shape) / w->shape.dim[0])
+	    || om_attr_int(op, "group") < 1 || !takes_operands(in, w->shape.dim[0], om_shape_count(&w->shape) / w->shape.dim[0])
 	    || !om_lower_window(l, op, &w->shape, false, &window))
 		return OM_OK;
 	const bool depthwise = is_depthwise(op, &w->shape);
@@ -120,6 +117,35 @@ om_lower_qlinear_conv(struct om_layout *l, om_op *op, bool *done)
 	}
 	OM_TRY(om_lower_insert(l, op, conv, om_printf(l->mem, "%s_last", op->out[0]->name), &y.value));
 	return om_lower_replace(l, op, &y, &l->n.convolutions, done);
+}
+
+om_status
+om_lower_qlinear_conv(struct om_layout *l, om_op *op, bool *done)
+{
+	om_value *in[INPUTS];
+
+	if (*op->domain != '\0' && om_attr_int(op, "channels_last"))
+		return OM_OK;
+	read_operands(op, INPUTS, in);
+	return lower_convolution(l, op, in, done);
+}
+
+/* The zero point of the weights `w`, which is a constant 0 where unsigned weights have none: the kernels subtract 128. */
+static om_value *
+zero_of_weights(struct om_layout *l, om_op *op, const om_value *w, om_value *zero)
+{
+	if (zero || w->type.elem != OM_UINT8)
+		return zero;
+	return om_lower_list(l, om_lower_place(w, op)->block, om_printf(l->mem, "%s_zero", w->name), OM_UINT8, 1, &(uint8_t){0});
+}
+
+om_status
+om_lower_conv_integer(struct om_layout *l, om_op *op, bool *done)
+{
+	om_value *in[INPUTS] = {[X] = op->in[0], [W] = op->in[1], [X_ZERO] = om_op_input(op, 2)};
+
+	in[W_ZERO] = zero_of_weights(l, op, in[W], om_op_input(op, 3));
+	return lower_convolution(l, op, in, done);
 }
 
 /* ---- Products. ---- */
@@ -160,8 +186,9 @@ om_lower_qlinear_matmul(struct om_layout *l, om_op *op, bool *done)
 om_status
 om_lower_matmul_integer(struct om_layout *l, om_op *op, bool *done)
 {
-	om_value *in[INPUTS] = {[X] = op->in[0], [W] = op->in[1], [X_ZERO] = om_op_input(op, 2), [W_ZERO] = om_op_input(op, 3)};
+	om_value *in[INPUTS] = {[X] = op->in[0], [W] = op->in[1], [X_ZERO] = om_op_input(op, 2)};
 
+	in[W_ZERO] = zero_of_weights(l, op, in[W], om_op_input(op, 3));
 	return lower_product(l, op, in, false, done);
 }
 
@@ -170,10 +197,11 @@ om_status
 om_lower_matmul_integer_to_float(struct om_layout *l, om_op *op, bool *done)
 {
 	om_value *in[INPUTS] = {[X] = op->in[0], [W] = op->in[1], [X_SCALE] = op->in[2], [W_SCALE] = op->in[3],
-		[X_ZERO] = om_op_input(op, 4), [W_ZERO] = om_op_input(op, 5)};
+		[X_ZERO] = om_op_input(op, 4)};
 
 	if (om_op_input(op, 6) || (om_lower_is_const(op->in[1]) && in[X_SCALE]->type.elem != OM_FLOAT32))
 		return OM_OK;
+	in[W_ZERO] = zero_of_weights(l, op, in[W], om_op_input(op, 5));
 	return lower_product(l, op, in, false, done);
 }
 
