@@ -21,6 +21,7 @@ struct block {
 	const om_qlayer_data *d;
 	const om_qlayer_plan *p;
 	const uint8_t *rows;      /* the input as a matrix */
+	const uint8_t *end;       /* of the image, if windows are copied */
 	int64_t row;              /* bytes between its rows */
 	int32_t *sums;            /* of the rows, if there are zero points of weights */
 	int64_t first, n;         /* rows of the output */
@@ -184,6 +185,7 @@ run_panels(const struct block *b, int64_t column, int64_t end)
 
 typedef uint64_t bytes16 __attribute__((vector_size(16), aligned(1), may_alias));
 typedef uint64_t bytes8 __attribute__((aligned(1), may_alias));
+typedef uint32_t bytes4 __attribute__((aligned(1), may_alias));
 
 /* Signed elements become unsigned: a bit is flipped in each byte of `flip`.  The last piece may overlap the one
  * before it. */
@@ -204,116 +206,174 @@ copy_bytes(uint8_t *to, const uint8_t *from, int64_t n, uint64_t flip)
 	}
 }
 
+/* Both write up to 15 bytes more, over which the rest of the row follows: rows are apart by more than that. */
+INLINE void
+fill_on(uint8_t *to, int64_t n, uint8_t x)
+{
+	const bytes16 all = UINT64_C(0x0101010101010101) * x - (bytes16){0};
+
+	for (int64_t k = 0; k < n; k += 16)
+		*(bytes16 *)(to + k) = all;
+}
+
+INLINE void
+copy_on(const struct block *b, uint8_t *to, const uint8_t *from, int64_t n, uint64_t flip)
+{
+	if (b->end - from < n + 15) {
+		copy_bytes(to, from, n, flip);
+		return;
+	}
+	for (int64_t k = 0; k < n; k += 16)
+		*(bytes16 *)(to + k) = *(const bytes16 *)(from + k) ^ flip;
+}
+
 /* Of a window, the elements of a line: `kernel` positions from `x` on, of which those in the image are at `line`. */
-static uint8_t *
+INLINE uint8_t *
 copy_line(const struct block *b, uint8_t *to, const uint8_t *line, int64_t x)
 {
 	const om_layer *l = &b->l->shape;
 	const int64_t c = l->channels_in, pixel = l->group * c, step = l->dilation[2], n = l->kernel[2];
-	const bool is_run = step == 1 && l->group == 1;
 	const uint64_t flip = b->l->is_signed ? UINT64_C(0x8080808080808080) : 0;
+	const uint8_t outside = (uint8_t)b->d->x_zero;
 
-	if (is_run && x >= 0 && x + n <= l->in[2]) {
-		copy_bytes(to, line + x * pixel, n * c, flip);
+	if (step == 1 && l->group == 1) {
+		const int64_t before = LEAST(MOST(-x, 0), n), end = MOST(LEAST(l->in[2] - x, n), before);
+		fill_on(to, before * c, outside);
+		copy_on(b, to + before * c, line + (x + before) * c, (end - before) * c, flip);
+		fill_on(to + end * c, (n - end) * c, outside);
 		return to + n * c;
 	}
 	for (int64_t k = 0; k < n; k++, to += c) {
 		const int64_t at = x + k * step;
 		if (at < 0 || at >= l->in[2])
-			memset(to, b->d->x_zero, (size_t)c);
+			fill_on(to, c, outside);
 		else
-			copy_bytes(to, line + at * pixel, c, flip);
+			copy_on(b, to, line + at * pixel, c, flip);
 	}
 	return to;
 }
 
-/* Is the window at these first positions, as a whole, inside of the image? */
-INLINE bool
-is_inside(const om_layer *l, const int64_t *first)
-{
-	bool inside = true;
+/* Positions [ox, ox + n) of a line of the output. */
+struct span {
+	uint8_t *to;              /* the row of the first one */
+	int64_t image, oz, oy, ox, n;
+};
 
-	for (int k = 0; k < OM_LAYER_AXES; k++)
-		inside = inside && first[k] >= 0 && first[k] + (l->kernel[k] - 1) * l->dilation[k] < l->in[k];
-	return inside;
+/* The first elements of those windows, which begin at `x` in a line of the image, and further ones `step` bytes apart. */
+INLINE void
+copy_runs(const struct block *b, uint8_t *to, const uint8_t *x, int64_t n, int64_t step, int64_t run)
+{
+	const uint64_t flip = b->l->is_signed ? UINT64_C(0x8080808080808080) : 0;
+	const int64_t row = b->row;
+
+	if (run <= 16) {
+		for (int64_t i = 0; i < n; i++)
+			*(bytes16 *)(to + i * row) = *(const bytes16 *)(x + i * step) ^ flip;
+		return;
+	}
+	for (int64_t i = 0; i < n; i++, to += row, x += step)
+		for (int64_t k = 0; k < run; k += 16)
+			*(bytes16 *)(to + k) = *(const bytes16 *)(x + k) ^ flip;
 }
 
-/* A window that is inside, with runs of at least 16 bytes along its lines. */
-INLINE uint8_t *
-copy_runs(const om_layer *l, uint8_t *to, const uint8_t *from, uint64_t flip)
+/* Positions [*lo, *hi) of a span whose runs are inside of `line`, with 15 bytes more in the image. */
+INLINE void
+find_inside(const struct block *b, const struct span *s, const uint8_t *line, int64_t *lo, int64_t *hi)
 {
-	const int64_t line = l->in[2] * l->channels_in, run = l->kernel[2] * l->channels_in;
+	const om_layer *l = &b->l->shape;
+	const int64_t stride = l->stride[2], run = l->kernel[2] * l->channels_in;
+	const int64_t last = LEAST(l->in[2] - l->kernel[2], (b->end - line - run - 15) / l->channels_in) + l->begin[2];
 
-	for (int64_t kz = 0; kz < l->kernel[0]; kz++, from += l->dilation[0] * l->in[1] * line)
-		for (int64_t ky = 0; ky < l->kernel[1]; ky++, to += run) {
-			const uint8_t *x = from + ky * l->dilation[1] * line;
-			for (int64_t k = 0; k < run - 16; k += 16)
-				*(bytes16 *)(to + k) = *(const bytes16 *)(x + k) ^ flip;
-			*(bytes16 *)(to + run - 16) = *(const bytes16 *)(x + run - 16) ^ flip;
-		}
-	return to;
+	*lo = LEAST(MOST((l->begin[2] + stride - 1) / stride - s->ox, 0), s->n);
+	*hi = last < 0 || b->end - line < run + 15 ? *lo : MOST(LEAST(last / stride + 1 - s->ox, s->n), *lo);
 }
 
-/* The window of an output position, with zeros up to the next group of four. */
+/* A line of the windows of a span. */
+INLINE void
+copy_lines(const struct block *b, const struct span *s, uint8_t *to, const uint8_t *line)
+{
+	const om_layer *l = &b->l->shape;
+	const int64_t stride = l->stride[2], c = l->channels_in;
+	int64_t lo = s->n, hi = s->n;
+
+	if (l->dilation[2] == 1 && l->group == 1)
+		find_inside(b, s, line, &lo, &hi);
+	for (int64_t i = 0; i < lo; i++)
+		copy_line(b, to + i * b->row, line, (s->ox + i) * stride - l->begin[2]);
+	if (lo < hi)
+		copy_runs(b, to + lo * b->row, line + ((s->ox + lo) * stride - l->begin[2]) * c, hi - lo, stride * c, l->kernel[2] * c);
+	for (int64_t i = hi; i < s->n; i++)
+		copy_line(b, to + i * b->row, line, (s->ox + i) * stride - l->begin[2]);
+}
+
+/* The windows of a span, with zeros up to the next group of four. */
 static void
-copy_window(const struct block *b, uint8_t *to, int64_t image, const int64_t *at)
+copy_span(const struct block *b, const struct span *s)
 {
 	const om_layer *l = &b->l->shape;
 	const int64_t pixel = l->group * l->channels_in, line = l->kernel[2] * l->channels_in;
-	const uint8_t *x = (const uint8_t *)b->d->x + b->group * l->channels_in, *end = to + b->p->depth * OM_QDEPTH;
-	int64_t first[OM_LAYER_AXES];
+	const uint8_t *x = (const uint8_t *)b->d->x + b->group * l->channels_in;
+	uint8_t *to = s->to;
 
-	for (int k = 0; k < OM_LAYER_AXES; k++)
-		first[k] = at[k] * l->stride[k] - l->begin[k];
-	if (l->group == 1 && l->dilation[2] == 1 && line >= 16 && is_inside(l, first)) {
-		to = copy_runs(l, to, x + (((image * l->in[0] + first[0]) * l->in[1] + first[1]) * l->in[2] + first[2]) * pixel,
-			b->l->is_signed ? UINT64_C(0x8080808080808080) : 0);
-		while (to < end)
-			*to++ = 0;
-		return;
-	}
 	for (int64_t kz = 0; kz < l->kernel[0]; kz++)
-		for (int64_t ky = 0; ky < l->kernel[1]; ky++) {
-			const int64_t z = first[0] + kz * l->dilation[0], y = first[1] + ky * l->dilation[1];
-			if (z < 0 || z >= l->in[0] || y < 0 || y >= l->in[1]) {
-				memset(to, b->d->x_zero, (size_t)line);
-				to += line;
+		for (int64_t ky = 0; ky < l->kernel[1]; ky++, to += line) {
+			const int64_t z = s->oz * l->stride[0] - l->begin[0] + kz * l->dilation[0];
+			const int64_t y = s->oy * l->stride[1] - l->begin[1] + ky * l->dilation[1];
+			if (z >= 0 && z < l->in[0] && y >= 0 && y < l->in[1]) {
+				copy_lines(b, s, to, x + ((s->image * l->in[0] + z) * l->in[1] + y) * l->in[2] * pixel);
 				continue;
 			}
-			to = copy_line(b, to, x + ((image * l->in[0] + z) * l->in[1] + y) * l->in[2] * pixel, first[2]);
+			for (int64_t i = 0; i < s->n; i++)
+				fill_on(to + i * b->row, line, (uint8_t)b->d->x_zero);
 		}
-	while (to < end)
-		*to++ = 0;
+	for (int64_t i = 0; i < s->n; i++)
+		fill_on(to + i * b->row, s->to + b->p->depth * OM_QDEPTH - to, 0);
 }
 
 static void
 copy_windows(const struct block *b, uint8_t *to)
 {
 	const int64_t *out = b->l->shape.out;
-	int64_t at[] = {b->first / out[2] / out[1] % out[0], b->first / out[2] % out[1], b->first % out[2]};
-	int64_t image = b->first / out[2] / out[1] / out[0];
 
-	for (int64_t i = 0; i < b->n; i++, to += b->row) {
-		copy_window(b, to, image, at);
-		int k = OM_LAYER_AXES - 1;
-		while (k >= 0 && ++at[k] == out[k])
-			at[k--] = 0;
-		image += k < 0;
+	for (int64_t i = b->first, end = b->first + b->n; i < end;) {
+		const int64_t line = i / out[2];
+		const struct span s = {.to = to + (i - b->first) * b->row, .image = line / out[1] / out[0], .oz = line / out[1] % out[0],
+			.oy = line % out[1], .ox = i % out[2], .n = LEAST(out[2] - i % out[2], end - i)};
+		copy_span(b, &s);
+		i += s.n;
 	}
+}
+
+/* The sum of bytes, whose number is a multiple of four: a word adds pairs of them into four sums of 16 bits. */
+INLINE uint32_t
+sum_bytes(const uint8_t *row, int64_t n)
+{
+	enum { ONCE = 8 * 128 };  /* bytes before one of the four sums could be larger than 16 bits */
+	const uint64_t even = UINT64_C(0x00ff00ff00ff00ff);
+	uint32_t sum = 0;
+
+	for (int64_t from = 0; from < n; from += ONCE) {
+		const int64_t end = LEAST(from + ONCE, n);
+		uint64_t four = 0;
+		int64_t k = from;
+		for (; k + 8 <= end; k += 8) {
+			const uint64_t x = *(const bytes8 *)(row + k);
+			four += (x & even) + (x >> 8 & even);
+		}
+		if (k < end) {
+			const uint64_t x = *(const bytes4 *)(row + k);
+			four += (x & even) + (x >> 8 & even);
+		}
+		sum += (uint32_t)((four & 0xffff) + (four >> 16 & 0xffff) + (four >> 32 & 0xffff) + (four >> 48));
+	}
+	return sum;
 }
 
 static void
 sum_rows(const struct block *b)
 {
-	const int64_t n = b->p->depth * OM_QDEPTH;
-
-	for (int64_t i = 0; i < b->n; i++) {
-		const uint8_t *row = b->rows + i * b->row;
-		uint32_t sum = 0;
-		for (int64_t k = 0; k < n; k++)
-			sum += row[k];
-		b->sums[i] = (int32_t)sum;
-	}
+	for (int64_t i = 0; i < b->n; i++)
+		b->sums[i] = (int32_t)sum_bytes(b->rows + i * b->row, b->p->depth * OM_QDEPTH);
 }
 
 /* ---- The layer. ---- */
@@ -336,6 +396,7 @@ run_piece(void *arg, int64_t piece, uint32_t worker)
 		.sums = (int32_t *)(void *)(scratch + p->copies), .group = piece / p->parts / p->blocks};
 
 	b.n = LEAST(p->block, p->rows - b.first);
+	b.end = (const uint8_t *)j->d->x + l->batch * l->in[0] * l->in[1] * l->in[2] * l->group * l->channels_in;
 	if (p->is_direct)
 		b.rows = (const uint8_t *)j->d->x + b.first * b.row + b.group * l->channels_in;
 	else
