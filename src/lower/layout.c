@@ -401,6 +401,7 @@ static const struct lowered lowered[] = {
 	{"SpaceToDepth", om_lower_blocks},
 	{"QuantizeLinear", om_lower_quantize},
 	{"DequantizeLinear", om_lower_quantize},
+	{"DynamicQuantizeLinear", om_lower_dynamic_quantize},
 	{"QLinearConv", om_lower_qlinear_conv},
 	{"QLinearMatMul", om_lower_qlinear_matmul},
 	{"ConvInteger", om_lower_conv_integer},

@@ -132,6 +132,7 @@ om_status om_lower_qlinear_pool(struct om_layout *l, om_op *op, bool *done);
 /* lower_axes.c */
 om_status om_lower_pointwise(struct om_layout *l, om_op *op, bool *done);
 om_status om_lower_quantize(struct om_layout *l, om_op *op, bool *done);
+om_status om_lower_dynamic_quantize(struct om_layout *l, om_op *op, bool *done);
 om_status om_lower_qlinear_elementwise(struct om_layout *l, om_op *op, bool *done);
 om_status om_lower_axis_attr(struct om_layout *l, om_op *op, bool *done);
 om_status om_lower_slice(struct om_layout *l, om_op *op, bool *done);

@@ -128,6 +128,26 @@ om_lower_quantize(struct om_layout *l, om_op *op, bool *done)
 	return om_lower_pointwise(l, op, done);
 }
 
+/* The scale and the zero point are those of all elements, in whatever order. */
+om_status
+om_lower_dynamic_quantize(struct om_layout *l, om_op *op, bool *done)
+{
+	om_value **out = OM_NEWN(l->mem, om_value *, op->nout);
+	om_form y = *om_lower_form(l, op->in[0]);
+
+	if (!has_form(l, op->in[0]))
+		return OM_OK;
+	OM_TRY(om_lower_insert_all(l, op, om_lower_copy(l, op, 1, &y.value), op, out));
+	for (uint32_t k = 0; k < op->nout; k++) {
+		y.value = out[k];
+		if (out[k])
+			OM_TRY(om_lower_define(l, op, k, &y));
+	}
+	om_lower_done(l, op, &l->n.followed);
+	*done = true;
+	return OM_OK;
+}
+
 /* Sums and products of quantized tensors, which are inputs 0 and 3. */
 om_status
 om_lower_qlinear_elementwise(struct om_layout *l, om_op *op, bool *done)

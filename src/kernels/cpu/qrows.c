@@ -68,6 +68,33 @@ quantize(uint8_t *y, const float *x, int64_t n, const om_qscale *to)
 		vec_store_bytes(y + k, bytes(vec_load_some(x + k, n - k), &t), n - k);
 }
 
+/* vec_min(x, y) is y if x is NaN. */
+static void
+range(const float *x, int64_t n, float *least, float *most)
+{
+	enum { SIDE = 4 };        /* chains that do not wait for each other */
+	vec low[SIDE] = {{0}}, high[SIDE] = {{0}};
+	int64_t k = 0;
+
+	for (; k + SIDE * VL <= n; k += SIDE * VL) {
+		UNROLL
+		for (int i = 0; i < SIDE; i++) {
+			const vec v = vec_load(x + k + i * VL);
+			low[i] = vec_min(v, low[i]);
+			high[i] = vec_max(v, high[i]);
+		}
+	}
+	for (; k < n; k += VL) {
+		const vec v = k + VL <= n ? vec_load(x + k) : vec_load_some(x + k, n - k);
+		low[0] = vec_min(v, low[0]);
+		high[0] = vec_max(v, high[0]);
+	}
+	low[0] = vec_min(vec_min(low[0], low[1]), vec_min(low[2], low[3]));
+	high[0] = vec_max(vec_max(high[0], high[1]), vec_max(high[2], high[3]));
+	*most = vec_largest(high[0]);
+	*least = 0 - vec_largest(0 - low[0]);
+}
+
 static void
 dequantize(float *y, const uint8_t *x, int64_t n, const om_qscale *of)
 {
@@ -237,5 +264,5 @@ transpose(uint8_t *to, const uint8_t *from, int64_t m, int64_t n, int64_t to_row
 extern const om_qrows_kernels OM_TABLE(om_qrows_kernels);
 
 const om_qrows_kernels OM_TABLE(om_qrows_kernels) = {
-	.quantize = quantize, .dequantize = dequantize, .add = add, .mul = mul, .sum = sum, .max_lines = max_lines,
+	.quantize = quantize, .range = range, .dequantize = dequantize, .add = add, .mul = mul, .sum = sum, .max_lines = max_lines,
 	.transpose = transpose};

@@ -18,6 +18,8 @@ typedef struct om_qscale {
 
 typedef struct om_qrows_kernels {
 	void (*quantize)(uint8_t *y, const float *x, int64_t n, const om_qscale *to);
+	/* The least and the largest of the numbers and 0; NaNs are left out. */
+	void (*range)(const float *x, int64_t n, float *least, float *most);
 	void (*dequantize)(float *y, const uint8_t *x, int64_t n, const om_qscale *of);
 	/* y = a + b, or a * b; y may be a or b. */
 	void (*add)(uint8_t *y, const uint8_t *a, const uint8_t *b, int64_t n, const om_qscale *of_a, const om_qscale *of_b,

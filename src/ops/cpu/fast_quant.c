@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels for quantized tensors with one scale and one zero point: QuantizeLinear, DequantizeLinear, and those of
- * com.microsoft for sums, products and means. */
+/* Kernels for quantized tensors with one scale and one zero point: QuantizeLinear, DynamicQuantizeLinear,
+ * DequantizeLinear, and those of com.microsoft for sums, products and means. */
 #include <config.h>
 
 #include "base/shape.h"
@@ -32,7 +32,7 @@ scale_at(const om_op_context *c, uint32_t k, om_dtype type)
 static void
 piece_of(const om_op_context *c, int64_t k, int64_t *at, int64_t *n)
 {
-	const int64_t left = om_shape_count(&c->out[0].shape) - k * PIECE;
+	const int64_t left = om_shape_count(&c->in[0].shape) - k * PIECE;
 
 	*at = k * PIECE;
 	*n = left < PIECE ? left : PIECE;
@@ -100,6 +100,64 @@ dequantize_run(om_op_context *c)
 	struct linear l = {c, scale_at(c, 1, c->in[0].type)};
 
 	for_pieces(c, dequantize_pieces, &l);
+	return OM_OK;
+}
+
+/* ---- DynamicQuantizeLinear. ---- */
+
+/* The bounds that a worker has found. */
+struct bounds {
+	float least, most;
+	char apart[64 - 2 * sizeof(float)];  /* from those of the next worker */
+};
+
+struct search {
+	const om_op_context *c;
+	struct bounds *found;     /* by worker */
+};
+
+static uint64_t
+dynamic_workspace(const om_op_context *c)
+{
+	return om_piece_size(om_call_workers(c) * sizeof(struct bounds));
+}
+
+static void
+range_pieces(void *arg, int64_t from, int64_t to, uint32_t worker)
+{
+	const struct search *s = arg;
+	struct bounds *b = &s->found[worker];
+	int64_t at, n;
+	float least, most;
+
+	for (int64_t k = from; k < to; k++) {
+		piece_of(s->c, k, &at, &n);
+		om_kernels_get()->qrows->range((const float *)s->c->in[0].data + at, n, &least, &most);
+		b->least = least < b->least ? least : b->least;
+		b->most = most > b->most ? most : b->most;
+	}
+}
+
+static om_status
+dynamic_run(om_op_context *c)
+{
+	struct search s = {c, c->scratch};
+	float least = 0, most = 0;
+
+	memset(c->scratch, 0, om_call_workers(c) * sizeof(struct bounds));
+	for_pieces(c, range_pieces, &s);
+	for (uint32_t k = 0; k < om_call_workers(c); k++) {
+		least = s.found[k].least < least ? s.found[k].least : least;
+		most = s.found[k].most > most ? s.found[k].most : most;
+	}
+	const float scale = most == least ? 1 : (most - least) / 255;
+	struct linear l = {c, {scale, om_quantize(0 - least / scale, 0, OM_UINT8), false}};
+	if (om_has_out(c, 0))
+		for_pieces(c, quantize_pieces, &l);
+	if (om_has_out(c, 1))
+		*(float *)c->out[1].data = scale;
+	if (om_has_out(c, 2))
+		*(uint8_t *)c->out[2].data = (uint8_t)l.s.zero;
 	return OM_OK;
 }
 
@@ -200,6 +258,7 @@ const om_kernel om_kernels_fast_quant[] = {
 	{.name = "QuantizeLinear", .is_fast = true, .types = {OF(FLOAT32), OF(FLOAT32)}, .supports = linear_supports, .run = quantize_run},
 	{.name = "DequantizeLinear", .is_fast = true, .types = {OF_BYTES, OF(FLOAT32)}, .supports = linear_supports,
 	 .run = dequantize_run},
+	{.name = "DynamicQuantizeLinear", .is_fast = true, .types = {OF(FLOAT32)}, .workspace = dynamic_workspace, .run = dynamic_run},
 	{.domain = "com.microsoft", .name = "QLinearAdd", .is_fast = true, .supports = binary_supports, .run = add_run},
 	{.domain = "com.microsoft", .name = "QLinearMul", .is_fast = true, .supports = binary_supports, .run = mul_run},
 	{.domain = "com.microsoft", .name = "QLinearGlobalAveragePool", .is_fast = true, .supports = mean_supports,
