@@ -113,23 +113,10 @@ is_corner_inside(const struct grid *g, const struct corners *c, int64_t r)
 	return is_window_inside(g, 0, c->z[r]) && is_window_inside(g, 1, c->y[r]) && is_window_inside(g, 2, c->x[r]);
 }
 
-/* Of `n` positions from `p` on, which becomes the next one.  Most tiles are in a single line. */
+/* Of `n` positions from `p` on, which becomes the next one. */
 static void
 find_corners(const struct grid *g, struct position *p, int64_t n, struct corners *c)
 {
-	if (p->x + n <= g->out[2]) {
-		set_corner(g, p, c, 0);
-		for (int64_t r = 1; r < n; r++) {
-			c->z[r] = c->z[0];
-			c->y[r] = c->y[0];
-			c->x[r] = c->x[0] + r * g->stride[2];
-			c->at[r] = moved(c->at[0], r * g->stride[2] * g->pixel);
-		}
-		c->are_inside = is_corner_inside(g, c, 0) && is_corner_inside(g, c, n - 1);
-		p->x += n - 1;
-		advance(g, p);
-		return;
-	}
 	c->are_inside = true;
 	for (int64_t r = 0; r < n; r++, advance(g, p)) {
 		set_corner(g, p, c, r);
@@ -155,9 +142,18 @@ tap_rows(const struct grid *g, const struct corners *c, int64_t n, const int64_t
 	return any;
 }
 
-/* The rows of a tile, without the taps that are outside of the image for all of them; returns the number of taps. */
+/* Are the taps of a line of a window one, where the window is inside? */
+INLINE bool
+are_joined(const struct block *b)
+{
+	const struct grid *g = &b->grid;
+
+	return g->kernel[2] > 1 && g->dilation[2] == 1 && g->pixel == b->p->k;
+}
+
+/* The rows of a tile in several lines of the output. */
 static int64_t
-tile_rows(struct block *b, int64_t n, const float **to, int64_t *offset)
+spread_rows(struct block *b, int64_t n, const float **to, int64_t *offset)
 {
 	const struct grid *g = &b->grid;
 	const int64_t weights = b->p->k * OM_PANEL;
@@ -165,7 +161,7 @@ tile_rows(struct block *b, int64_t n, const float **to, int64_t *offset)
 	int64_t taps = 0, tap = 0;
 
 	find_corners(g, &b->next, n, &c);
-	const bool is_whole = c.are_inside && g->kernel[2] > 1 && g->dilation[2] == 1 && g->pixel == b->p->k;
+	const bool is_whole = c.are_inside && are_joined(b);
 	const int64_t step = is_whole ? g->kernel[2] : 1;
 	for (int64_t kz = 0; kz < g->kernel[0]; kz++)
 		for (int64_t ky = 0; ky < g->kernel[1]; ky++)
@@ -175,6 +171,68 @@ tile_rows(struct block *b, int64_t n, const float **to, int64_t *offset)
 				taps += tap_rows(g, &c, n, d, to + taps * n);
 			}
 	return is_whole ? WHOLE : taps;
+}
+
+/* Rows `step` floats apart. */
+INLINE bool
+row_run(const float *from, int64_t step, int64_t n, const float **to)
+{
+	for (int64_t r = 0; r < n; r++)
+		to[r] = moved(from, r * step);
+	return true;
+}
+
+/* The same, of which those are outside whose positions, x and `stride` further each, are; false if all are. */
+INLINE bool
+row_run_at(const struct grid *g, const float *from, int64_t step, int64_t x, int64_t n, const float **to)
+{
+	bool any = false;
+
+	for (int64_t r = 0; r < n; r++, x += g->stride[2]) {
+		const bool inside = is_inside(x, g->in[2]);
+		to[r] = inside ? moved(from, r * step) : g->zeros;
+		any |= inside;
+	}
+	return any;
+}
+
+/* The rows of a tile in one line of the output: windows are the same distance apart, and lines of the image outside of all of
+ * them or of none. */
+static int64_t
+line_rows(struct block *b, int64_t n, const float **to, int64_t *offset)
+{
+	const struct grid *g = &b->grid;
+	struct position *p = &b->next;
+	const int64_t weights = b->p->k * OM_PANEL, step = g->stride[2] * g->pixel;
+	const int64_t z = p->z * g->stride[0] - g->begin[0], y = p->y * g->stride[1] - g->begin[1], x = p->x * g->stride[2] - g->begin[2];
+	const bool across = is_window_inside(g, 2, x) && is_window_inside(g, 2, x + (n - 1) * g->stride[2]);
+	const bool is_whole = across && is_window_inside(g, 0, z) && is_window_inside(g, 1, y) && are_joined(b);
+	const int64_t each = is_whole ? g->kernel[2] : 1;
+	int64_t taps = 0, tap = 0;
+
+	for (int64_t kz = 0; kz < g->kernel[0]; kz++)
+		for (int64_t ky = 0; ky < g->kernel[1]; ky++, tap += g->kernel[2]) {
+			const int64_t iz = z + kz * g->dilation[0], iy = y + ky * g->dilation[1];
+			if (!is_inside(iz, g->in[0]) || !is_inside(iy, g->in[1]))
+				continue;
+			const float *line = moved(g->x, (((p->image * g->in[0] + iz) * g->in[1] + iy) * g->in[2] + x) * g->pixel);
+			for (int64_t kx = 0; kx < g->kernel[2]; kx += each) {
+				const int64_t dx = kx * g->dilation[2];
+				const float *from = moved(line, dx * g->pixel);
+				offset[taps] = (tap + kx) * weights;
+				taps += across ? row_run(from, step, n, to + taps * n) : row_run_at(g, from, step, x + dx, n, to + taps * n);
+			}
+		}
+	p->x += n - 1;
+	advance(g, p);
+	return is_whole ? WHOLE : taps;
+}
+
+/* The rows of a tile, without the taps that are outside of the image for all of them; returns the number of taps. */
+static int64_t
+tile_rows(struct block *b, int64_t n, const float **to, int64_t *offset)
+{
+	return b->next.x + n <= b->grid.out[2] ? line_rows(b, n, to, offset) : spread_rows(b, n, to, offset);
 }
 
 static int64_t
