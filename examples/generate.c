@@ -29,7 +29,9 @@ struct generator {
 	om_model *model;
 	om_prog *prog;               /* as loaded */
 	const char *pipeline, *weights;
+	const char *open_pipeline;   /* one program for all numbers of rows in use */
 	int64_t rows, past;          /* of the caches; of them in use */
+	int64_t in_use;              /* the same, as an input */
 	int64_t *token;              /* all so far */
 	int64_t ntoken, most;        /* how many; how many there are at the end */
 	bool has_plan;               /* the model has a plan for all steps */
@@ -60,15 +62,17 @@ number_of(const struct generator *g, const char *symbol, int64_t rest)
 	return rest;
 }
 
-/* The elements of an input of tokens; NULL: it is a state. */
+/* The elements of an input of tokens, or of the one that tells the rows in use; NULL: it is a state. */
 static int64_t *
-tokens_of(const struct generator *g, const char *name, int64_t *n)
+tokens_of(struct generator *g, const char *name, int64_t *n)
 {
 	*n = g->ntoken - g->past;
 	if (strcmp(name, "input_ids") == 0)
 		return g->token + g->past;
 	if (strcmp(name, "position_ids") == 0)
 		return g->position + g->past;
+	if (strcmp(name, "rows_in_use") == 0)
+		return &g->in_use;
 	*n = g->ntoken;
 	return strcmp(name, "attention_mask") == 0 ? g->mask : NULL;
 }
@@ -80,7 +84,7 @@ is_batch(const char *symbol)
 }
 
 static om_status
-bind_input(const struct generator *g, const om_value *v, om_binding *b)
+bind_input(struct generator *g, const om_value *v, om_binding *b)
 {
 	om_shape shape = v->shape;
 	int64_t n;
@@ -95,7 +99,7 @@ bind_input(const struct generator *g, const om_value *v, om_binding *b)
 
 /* The sizes of this step. */
 static om_status
-bind(const struct generator *g, om_binding *b)
+bind(struct generator *g, om_binding *b)
 {
 	om_status st = b ? OM_OK : OM_MEMORY;
 
@@ -128,7 +132,7 @@ plan(struct generator *g, bool ranged, om_prog **out)
 
 /* Bind all dims of an input but those that grow from step to step; a step has one token. */
 static om_status
-bind_fixed(const struct generator *g, const om_value *v, om_binding *b)
+bind_fixed(struct generator *g, const om_value *v, om_binding *b)
 {
 	int64_t n;
 	const bool is_state = !tokens_of(g, v->name, &n);
@@ -147,7 +151,7 @@ bind_fixed(const struct generator *g, const om_value *v, om_binding *b)
 
 /* Does the program have the buffers of `like` as states, whatever the number of rows in use? */
 static bool
-has_buffers(const struct generator *g, const om_prog *p, const om_prog *like)
+has_buffers(struct generator *g, const om_prog *p, const om_prog *like)
 {
 	int64_t n;
 
@@ -162,25 +166,44 @@ has_buffers(const struct generator *g, const om_prog *p, const om_prog *like)
 	return true;
 }
 
-/* Where an attention op finds the rows in use in other inputs, the program of a step does not depend on them: it is planned,
- * verified and prepared once. */
-static void
-plan_all(struct generator *g, const om_prog *prompt)
+/* Plan a program for all steps; `is_bound`: its sizes are those of the largest one. */
+static om_status
+plan_open(struct generator *g, bool is_bound, const char *pipeline, om_prog **out)
 {
 	const om_plan_request request = OM_PLAN_REQUEST(.target = OM_TARGET_CPU, .threads = g->threads);
 	om_binding *b = om_binding_new();
-	om_status st = b ? OM_OK : OM_MEMORY;
+	om_status st = is_bound ? bind(g, b) : b ? OM_OK : OM_MEMORY;
 
-	for (uint32_t k = 0; k < g->prog->first->nparam && st == OM_OK; k++)
+	for (uint32_t k = 0; k < g->prog->first->nparam && st == OM_OK && !is_bound; k++)
 		if (!g->prog->first->param[k]->is_overridable)
 			st = bind_fixed(g, g->prog->first->param[k], b);
 	if (st == OM_OK)
-		st = om_prog_bind(g->s, g->prog, b, &g->all);
+		st = om_prog_bind(g->s, g->prog, b, out);
 	if (st == OM_OK)
 		st = om_host_request(g->host, &request);
 	if (st == OM_OK)
-		st = om_host_run(g->host, g->all, g->pipeline);
+		st = om_host_run(g->host, *out, pipeline);
 	om_binding_free(b);
+	return st;
+}
+
+/* Where caches grow by Concat, the pass open-rows makes a program for all steps of that of the largest step.  Where an attention
+ * op finds the rows in use in other inputs, the program of a step does not depend on them. */
+static void
+plan_all(struct generator *g, const om_prog *prompt)
+{
+	const int64_t past = g->past, ntoken = g->ntoken;
+
+	g->past = g->rows - 1;
+	g->ntoken = g->rows;
+	om_status st = plan_open(g, true, g->open_pipeline, &g->all);
+	g->past = past;
+	g->ntoken = ntoken;
+	if (st != OM_OK || !has_buffers(g, g->all, prompt)) {
+		om_prog_free(g->all);
+		g->all = NULL;
+		st = plan_open(g, false, g->pipeline, &g->all);
+	}
 	if (st == OM_OK && has_buffers(g, g->all, prompt)) {
 		g->nplan++;
 		return;
@@ -193,7 +216,7 @@ plan_all(struct generator *g, const om_prog *prompt)
 
 /* Symbols of dims that grow from step to step: they are `low` now, and one more in each step. */
 static uint32_t
-find_ranges(const struct generator *g, int64_t steps, om_dim_range *range, uint32_t most)
+find_ranges(struct generator *g, int64_t steps, om_dim_range *range, uint32_t most)
 {
 	uint32_t n = 0;
 
@@ -243,7 +266,7 @@ plan_steps(struct generator *g)
 
 /* The plan of all steps for the sizes of this one.  It is verified before it runs. */
 static om_status
-read_plan(const struct generator *g, om_prog **out)
+read_plan(struct generator *g, om_prog **out)
 {
 	om_binding *b = om_binding_new();
 	om_status st = bind(g, b);
@@ -293,7 +316,7 @@ give_input(struct generator *g, om_exec *e, const om_value *v, uint32_t k)
 	int64_t n;
 
 	t.data = tokens_of(g, v->name, &n);
-	if (t.data)
+	if (t.data && !om_shape_is_known(&t.shape))
 		t.shape = om_shape_of(2, (const int64_t[]){1, n});
 	if (!t.data && !om_tensor_bytes(t.type, &t.shape, &bytes))
 		return OM_SHAPE;
@@ -368,6 +391,7 @@ run(struct generator *g, const om_prog *p, om_exec *e)
 
 	if (st != OM_OK)
 		fprintf(stderr, "generate: more than the capacity of %" PRId64 "\n", g->rows);
+	g->in_use = g->past;
 	for (uint32_t k = 0; k < p->first->nparam && st == OM_OK; k++)
 		if (!p->first->param[k]->is_overridable)
 			st = give_input(g, e, p->first->param[k], k);
@@ -444,16 +468,16 @@ generate(struct generator *g, int64_t count)
 	return st;
 }
 
-/* The pipeline for the executor, with the number of rows of its pass `capacity`. */
-static const char *
-pipeline_of(int64_t rows)
+/* The pipeline for the executor, with an option of its pass `capacity`, or a pass more after its pass `fold`. */
+static char *
+pipeline_with(const char *pass, const char *more, int64_t rows)
 {
-	const char *all = om_target_pipeline(OM_TARGET_CPU), *at = strstr(all, ",capacity,");
-	const size_t size = strlen(all) + 32, before = (size_t)(at - all) + strlen(",capacity");
+	const char *all = om_target_pipeline(OM_TARGET_CPU), *at = strstr(all, pass);
+	const size_t size = strlen(all) + 64, before = (size_t)(at - all) + strlen(pass);
 	char *text = malloc(size);
 
 	if (text)
-		snprintf(text, size, "%.*s=%" PRId64 "%s", (int)before, all, rows, all + before);
+		snprintf(text, size, "%.*s%s=%" PRId64 "%s%s", (int)before, all, more, rows, *more ? "," : "", all + before);
 	return text;
 }
 
@@ -469,14 +493,15 @@ load(struct generator *g, const char *path)
 static om_status
 prepare(struct generator *g, char **word, int n, int64_t count)
 {
-	const size_t most = (size_t)(n + count + 1);
+	const size_t tokens = (size_t)(n + count + 1), most = tokens > (size_t)g->rows ? tokens : (size_t)g->rows;
 
-	g->pipeline = pipeline_of(g->rows);
+	g->pipeline = pipeline_with(",capacity", "", g->rows);
+	g->open_pipeline = pipeline_with(",fold,", "open-rows", g->rows);
 	g->token = calloc(most, sizeof *g->token);
 	g->position = calloc(most, sizeof *g->position);
 	g->mask = calloc(most, sizeof *g->mask);
 	g->buffer = calloc(g->prog->first->nparam + 1u, sizeof *g->buffer);
-	if (!g->pipeline || !g->token || !g->position || !g->mask || !g->buffer)
+	if (!g->pipeline || !g->open_pipeline || !g->token || !g->position || !g->mask || !g->buffer)
 		return OM_MEMORY;
 	for (size_t k = 0; k < most; k++) {
 		g->position[k] = (int64_t)k;
@@ -501,6 +526,7 @@ free_all(struct generator *g)
 	free(g->position);
 	free(g->token);
 	free((char *)g->pipeline);
+	free((char *)g->open_pipeline);
 	free(g->dim);
 	om_prog_free(g->prog);
 	om_model_free(g->model);

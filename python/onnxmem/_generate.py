@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 TOKENS, POSITIONS, MASK = "input_ids", "position_ids", "attention_mask"
+IN_USE = "rows_in_use"      # the input that the pass open-rows adds
 
 
 @dataclass(frozen=True)
@@ -111,14 +112,25 @@ class _Decoder:
                 and all(dims_of(inputs[one.param].shape) == dims_of(outputs[one.result].shape) for one in pairs))
 
     def plan_all(self) -> None:
-        """One program and one executor for all steps: where attention ops find the rows of a cache that are in use in other inputs."""
+        """One program and one executor for all steps.
+
+        Where caches grow by Concat, the pass open-rows makes it of the program of the largest step; attention ops may find the rows of
+        a cache that are in use in other inputs.
+        """
+        pipeline = text(self.program.usual_pipeline(self.program.copy()))
+        opened = pipeline.replace(",fold,", f",fold,open-rows={self._rows},", 1)
+        if "fuse-attention" in pipeline and self._plan_open({**self._base, "passes": opened}, self._shapes(self._rows - 1, 1), True):
+            return
+        fixed = {name: (1, 1) for name in (TOKENS, POSITIONS) if name in self._given}
+        self._plan_open({**self._base, "dims": {**self._base.get("dims", {}), **self._numbers()}}, fixed, False)
+
+    def _plan_open(self, options: dict[str, Any], shapes: dict[str, tuple[int, ...]], all_dims: bool) -> bool:
         program, planned = self.program, None
         try:
-            program.options = {**self._base, "dims": {**self._base.get("dims", {}), **self._numbers()}}
+            program.options = options
             planned = ctypes.POINTER(s.Prog)()
             program.context.check(lib.om_prog_bind(program.context.handle, program.loaded, None, byref(planned)))
-            steps = {name: (1, 1) for name in (TOKENS, POSITIONS) if name in self._given}
-            program.bind(planned, steps, all_dims=False)
+            program.bind(planned, shapes, all_dims=all_dims)
             program.plan(planned, "cpu")
             if self._has_states(planned):
                 self._all = self._executor(planned)
@@ -130,6 +142,7 @@ class _Decoder:
             program.options = self._base
             if planned is not None:
                 lib.om_prog_free(planned)
+        return self._all is not None
 
     def _growing(self, last: int) -> dict[str, tuple[int, int]]:
         """Symbols of dims that are larger in each step, up to a step with `last` tokens before it: their ranges."""
@@ -181,10 +194,13 @@ class _Decoder:
         end = self.past + len(tokens)
         if name == TOKENS:
             value = np.array([tokens])
+        elif name == IN_USE:
+            value = np.array(self.past)
         elif name == POSITIONS:
             value = np.arange(self.past, end)[None]
         elif name == MASK:
-            value = np.ones((1, end))
+            dims = dims_of(executor.inputs[k].shape) or ()
+            value = np.ones((1, dims[-1] if dims and isinstance(dims[-1], int) else end))
         else:
             return self._state_of(name, executor.inputs[k])
         return value.astype(dtype_of(s.DTYPES[executor.inputs[k].type.elem]))
@@ -227,7 +243,7 @@ class _Decoder:
             self._planned(self._shapes(self.past, len(tokens))))
         for k, value in enumerate(executor.inputs):
             name = text(value.name)
-            if name in self._given:
+            if name in self._given or name == IN_USE:
                 executor.bind_input(k, bound(name, self._value(name, executor, k, tokens), value.type))
         self.program.context.check(executor.run())
         self._keep(executor)

@@ -38,6 +38,10 @@ def test_tokens_are_those_without_a_cache(models: pathlib.Path) -> None:
     assert stats.plans == 2 and stats.copied_bytes == 0 and stats.tokens == 20 and stats.prompt_tokens == 3
     assert stats.arena_bytes > 0 and stats.tokens_per_second > 0
     assert stats.cache_bytes == 2 * 2 * 23 * 4 * 4
+    assert generation._decoder._all is not None     # one executor for all steps
+    exact = onnxmem.generate(str(models / "decoder.onnx"), PROMPT, max_tokens=20, precise=True)
+    assert list(exact) == generation.tokens and exact._decoder._all is None
+    assert list(onnxmem.generate(str(models / "decoder.onnx"), PROMPT, max_tokens=20, capacity=300)) == generation.tokens
 
 
 def test_one_executor_for_all_steps(models: pathlib.Path) -> None:

@@ -33,6 +33,7 @@ struct attention {
 	om_block *block;
 	struct operand of[NOPERAND];
 	om_op *product;           /* that of Q and K */
+	om_value *count;          /* of the first keys, which alone take part; NULL: all of them */
 	double scale;
 	bool is_scaled;           /* there is a scale between the product and what was read so far */
 	float fill;
@@ -615,12 +616,12 @@ static om_op *
 new_op(struct attention *a, struct om_layout *l)
 {
 	static const char *const names[] = {"q", "k", "v", "mask", "mask2", "keep", "y"};
-	om_value *in[Y] = {NULL};
+	om_value *in[Y + 1] = {NULL};
 	uint32_t n = 0;
 	int64_t dims[MOST_BATCH + 4];
 
-	for (uint32_t k = 0; k < Y; k++)
-		if ((in[k] = a->of[k].view.value))
+	for (uint32_t k = 0; k <= Y; k++)
+		if ((in[k] = k == Y ? a->count : a->of[k].view.value))
 			n = k + 1;
 	om_op *op = om_lower_op(l, OM_CPU_DOMAIN, "Attention", 1, n, in);
 	memcpy(dims, a->dim, sizeof a->dim);
@@ -665,14 +666,31 @@ replace(struct attention *a, om_session *s, om_prog *p)
 	return om_op_infer(s, p, op);
 }
 
+/* Softmax of the first keys alone, which the pass open-rows makes. */
+static bool
+is_prefix(const om_op *op)
+{
+	return strcmp(op->domain, OM_CPU_DOMAIN) == 0 && strcmp(op->type, "PrefixSoftmax") == 0;
+}
+
 static bool
 is_softmax(const om_op *op)
 {
-	if (!is_op(op, "Softmax") || !om_lower_is_float(op->in[0]) || op->in[0]->shape.rank < 2
+	if ((!is_op(op, "Softmax") && !is_prefix(op)) || !om_lower_is_float(op->in[0]) || op->in[0]->shape.rank < 2
 	    || om_shape_count(&op->in[0]->shape) == 0)
 		return false;
+	if (is_prefix(op))
+		return true;
 	const int64_t axis = om_attr_int(op, "axis"), rank = op->in[0]->shape.rank;
 	return axis == -1 || axis == rank - 1;
+}
+
+/* A product with weights that are 0 would read values after the first keys, where anything may be: 0 * NaN is no 0. */
+static om_status
+not_fused(om_session *s, const om_op *softmax)
+{
+	return is_prefix(softmax) ? om_op_fail(s, OM_UNSUPPORTED, softmax, "it is no part of an attention that reads the first keys alone")
+		: OM_OK;
 }
 
 om_status
@@ -681,15 +699,18 @@ om_lower_attention(om_session *s, om_prog *p, om_arena *mem, om_op *softmax, boo
 	struct attention a = {.mem = mem, .softmax = softmax, .block = softmax->block, .scale = 1};
 
 	*done = false;
-	if (!is_softmax(softmax) || !read_back(&a) || !read_on(&a))
+	if (!is_softmax(softmax))
 		return OM_OK;
+	if (!read_back(&a) || !read_on(&a))
+		return not_fused(s, softmax);
+	a.count = is_prefix(softmax) ? softmax->in[1] : NULL;
 	struct attention shared = a;
 	take_repeated(&shared, K);
 	take_repeated(&shared, V);
 	if (divide(&shared))
 		a = shared;
 	else if (!divide(&a))
-		return OM_OK;
+		return not_fused(s, softmax);
 	*done = true;
 	return replace(&a, s, p);
 }

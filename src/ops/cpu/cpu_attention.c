@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* org.onnxmem.cpu: attention of operands that lie anywhere in their tensors.
  *
- * Attention(Q, K, V, mask?, mask2?, keep?) -> Y = softmax(scale Q K^T + mask + mask2) V, where scores at which
- * `keep` is `fill_where` are `fill` before masks are added.  `dims` are the batch axes, then the numbers of rows of Q,
+ * Attention(Q, K, V, mask?, mask2?, keep?, count?) -> Y = softmax(scale Q K^T + mask + mask2) V, where scores at which
+ * `keep` is `fill_where` are `fill` before masks are added.  Only the first `count` keys take part, all if there is none.  `dims` are the batch axes, then the numbers of rows of Q,
  * of keys, of columns of Q, of columns of V.  For each operand an attribute tells where its elements are: the
  * offset of the first one, the steps along the batch axes, the step of rows, the step of columns; those of
  * masks are rows and columns of the scores.  Views of tensors, such as the parts of a joint projection, split
@@ -19,7 +19,7 @@
 #include "ops/cpu/cpu_conv.h"
 #include "ops/family.h"
 
-enum { ROWS, KEYS, DEPTH, VALUE_DEPTH, NSIZE };
+enum { ROWS, KEYS, DEPTH, VALUE_DEPTH, NSIZE, COUNT = OM_ATTENTION_Y };
 
 /* Largest number of columns: parts of the workspace are products of these and constants. */
 static const int64_t most_columns = INT64_C(1) << 31;
@@ -141,6 +141,8 @@ read_attention(const om_op_context *c, struct attention *s)
 	for (int k = 0; k < OM_NATTENTION; k++)
 		if (k == OM_ATTENTION_Y || om_has_in(c, (uint32_t)k))
 			OM_TRY(read_operand(c, s, k));
+	if (om_has_in(c, COUNT) && om_shape_is_known(&c->in[COUNT].shape) && c->in[COUNT].shape.rank != 0)
+		return om_wrong(c, "count is no scalar");
 	a->scale = om_attr_float(c->op, "scale");
 	a->fill = om_attr_float(c->op, "fill");
 	a->fill_where = om_attr_int(c->op, "fill_where") != 0;
@@ -288,13 +290,24 @@ attention_workspace(const om_op_context *c)
 	return om_attention_workspace(&s->b.a, c->workers);
 }
 
+/* The number of first elements that take part: input `in`, or all if there is none. */
+static om_status
+count_of(const om_op_context *c, uint32_t in, int64_t all, int64_t *count)
+{
+	*count = om_has_in(c, in) ? *(const int64_t *)c->in[in].data : all;
+	return *count >= 0 && *count <= all ? OM_OK : om_op_fail(c->session, OM_RUN, c->op, "count is %lld, and there are %lld",
+		(long long)*count, (long long)all);
+}
+
 static om_status
 attention_run(om_op_context *c)
 {
 	const struct attention *s = c->state;
 	const om_attention_data at = data_of(c, s);
+	om_attention_batch b = s->b;
 
-	om_attention_run(&s->b, &at, c->scratch, c->pool);
+	OM_TRY(count_of(c, COUNT, b.a.keys, &b.a.keys));
+	om_attention_run(&b, &at, c->scratch, c->pool);
 	return OM_OK;
 }
 
@@ -373,25 +386,77 @@ static om_status
 reference_run(om_op_context *c)
 {
 	const struct attention *s = c->state;
-	const om_attention_batch *b = &s->b;
+	om_attention_batch b = s->b;
 	const om_attention_data at = data_of(c, s);
 	int64_t heads = 1;
 
-	for (int d = 0; d < b->rank; d++)
-		heads *= b->dim[d];
+	OM_TRY(count_of(c, COUNT, b.a.keys, &b.a.keys));
+	for (int d = 0; d < b.rank; d++)
+		heads *= b.dim[d];
 	for (int64_t n = 0; n < heads; n++) {
-		struct row r = {.a = &b->a, .at = om_attention_head(b, &at, n), .score = c->scratch};
-		for (r.i = 0; r.i < b->a.rows; r.i++)
+		struct row r = {.a = &b.a, .at = om_attention_head(&b, &at, n), .score = c->scratch};
+		for (r.i = 0; r.i < b.a.rows; r.i++)
 			reference_row(&r);
 	}
 	return OM_OK;
 }
 
+/* ---- Softmax of the first elements. ---- */
+
+static om_status
+prefix_infer(om_op_context *c)
+{
+	c->out[0].type = c->in[0].type;
+	c->out[0].shape = c->in[0].shape;
+	if (c->in[0].shape.rank == 0 || (om_shape_is_known(&c->in[1].shape) && c->in[1].shape.rank != 0))
+		return om_wrong(c, "the input is a scalar, or count is not");
+	return OM_OK;
+}
+
+static void
+softmax_row(const float *x, float *y, int64_t n, int64_t count)
+{
+	double most = -INFINITY, sum = 0;
+
+	for (int64_t j = 0; j < count; j++)
+		most = (double)x[j] > most || x[j] != x[j] ? (double)x[j] : most;
+	for (int64_t j = 0; j < count; j++)
+		sum += exp((double)x[j] - most);
+	for (int64_t j = 0; j < count; j++)
+		y[j] = (float)(exp((double)x[j] - most) / sum);
+	for (int64_t j = count; j < n; j++)
+		y[j] = 0;
+}
+
+static om_status
+prefix_run(om_op_context *c)
+{
+	const om_shape *s = &c->in[0].shape;
+	const int64_t n = s->dim[s->rank - 1], rows = om_shape_span(s, 0, s->rank - 1);
+	int64_t count;
+
+	OM_TRY(count_of(c, 1, n, &count));
+	for (int64_t i = 0; i < rows; i++)
+		softmax_row((const float *)c->in[0].data + i * n, (float *)c->out[0].data + i * n, n, count);
+	return OM_OK;
+}
+
+/* A row is read before it is written, element by element. */
+static bool
+prefix_inplace(const om_op_context *c, uint32_t out, uint32_t in)
+{
+	(void)c;
+	return out == 0 && in == 0;
+}
+
 const om_opdef om_ops_cpu_attention[] = {
 	{.domain = OM_CPU_DOMAIN, .name = "Attention", .brief = "softmax(scale Q K^T + masks) V of views of tensors", .since = 1,
-	 .min_in = 3, .max_in = 6, .min_out = 1, .max_out = 1, .attrs = attention_attrs, .infer = attention_infer,
+	 .min_in = 3, .max_in = 7, .min_out = 1, .max_out = 1, .attrs = attention_attrs, .infer = attention_infer,
 	 .cpu = reference_run, .scratch = reference_workspace, .cost = attention_cost,
-	 .input_types = {OF(FLOAT32), OF(FLOAT32), OF(FLOAT32), OF(FLOAT32), OF(FLOAT32), OF(BOOL)}},
+	 .input_types = {OF(FLOAT32), OF(FLOAT32), OF(FLOAT32), OF(FLOAT32), OF(FLOAT32), OF(BOOL), OF(INT64)}},
+	{.domain = OM_CPU_DOMAIN, .name = "PrefixSoftmax", .brief = "softmax of the first elements along the last axis, and 0 after them",
+	 .since = 1, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .infer = prefix_infer, .inplace = prefix_inplace,
+	 .cpu = prefix_run, .input_types = {OF(FLOAT32), OF(INT64)}},
 	{0}
 };
 
