@@ -2,6 +2,7 @@
 /* The executor, on programs that are written as text. */
 #include <config.h>
 
+#include <math.h>
 #include <stdio.h>
 
 #include "tests/fixtures.h"
@@ -58,6 +59,40 @@ results_stand_alone(void)
 	CU_ASSERT(is_floats(om_exec_result(t.e, 1), 4, x) && om_exec_result(t.e, 1)->data != x);
 	CU_ASSERT(is_floats(om_exec_result(t.e, 2), 2, k));
 	CU_ASSERT(is_floats(om_exec_result(t.e, 3), 4, b) && om_exec_result(t.e, 3)->data != om_exec_result(t.e, 0)->data);
+	bench_close(&t);
+}
+
+/* Keys after the first ones may be anything. */
+static void
+padding_is_not_read(void)
+{
+	static const char text[] =
+		"program \"t\" ir 10 opset 24\n"
+		"^main(%q: float32[1,1,1,1], %x: float32[1,1,4,1]) {\n"
+		"	%count = const int64[] {2}\n"
+		"	%counts = const int64[1] {2}\n"
+		"	%axes = const int64[2] {0, 3}\n"
+		"	%row = Squeeze(%x, %axes)\n"
+		"	%w = org.onnxmem.cpu::PrefixSoftmax@1(%row, %count)\n"
+		"	%y = org.onnxmem.cpu::Attention@1(%q, %x, %x, _, _, _, %count) {dims = [1,1,4,1,1], shape = [1,1,1,1], q = [0,1,1,1],"
+		" k = [0,4,1,1], v = [0,4,1,1], y = [0,1,1,1]}\n"
+		"	%z = Attention(%q, %x, %x, _, _, _, %counts)\n"
+		"	ret %w, %y, %z\n"
+		"}\n";
+	const float q[] = {0}, x[] = {3, 3, NAN, INFINITY}, w[] = {0.5f, 0.5f, 0, 0}, y[] = {3};
+	bench t;
+
+	if (!bench_new(&t, text)) {
+		CU_FAIL("no executor");
+		bench_close(&t);
+		return;
+	}
+	CU_ASSERT_EQUAL(give_floats(&t, 0, 4, (int64_t[]){1, 1, 1, 1}, q), OM_OK);
+	CU_ASSERT_EQUAL(give_floats(&t, 1, 4, (int64_t[]){1, 1, 4, 1}, x), OM_OK);
+	CU_ASSERT_EQUAL(om_exec_run(t.e), OM_OK);
+	CU_ASSERT(is_floats(om_exec_result(t.e, 0), 4, w));
+	CU_ASSERT(is_floats(om_exec_result(t.e, 1), 1, y));
+	CU_ASSERT(is_floats(om_exec_result(t.e, 2), 1, y));
 	bench_close(&t);
 }
 
@@ -380,6 +415,7 @@ static CU_TestInfo exec_tests[] = {
 	{"loops nest", loops_nest},
 	{"scans go both ways", scans_go_both_ways},
 	{"results stand alone, whatever they are", results_stand_alone},
+	{"padding is not read", padding_is_not_read},
 	{"memory of the caller is used as it is", memory_of_the_caller_is_used},
 	CU_TEST_INFO_NULL,
 };

@@ -235,13 +235,21 @@ struct knobs {
 	bool causal;
 };
 
+/* Keys that are no padding. */
+static int64_t
+valid_keys(const om_op_context *c, const struct om_attention *a, int64_t b)
+{
+	const int64_t length = om_has_in(c, LENGTHS) ? ((const int64_t *)c->in[LENGTHS].data)[b] : a->total;
+
+	return length < 0 ? 0 : length < a->total ? length : a->total;
+}
+
 /* Keys that query `i` of batch `b` may attend to: [*low, *high). */
 static void
 window_of(const om_op_context *c, const struct om_attention *a, const struct knobs *o, int64_t b, int64_t i, int64_t *low, int64_t *high)
 {
 	const bool lengths = om_has_in(c, LENGTHS);
-	const int64_t length = lengths ? ((const int64_t *)c->in[LENGTHS].data)[b] : a->total;
-	const int64_t valid = length < 0 ? 0 : length < a->total ? length : a->total;
+	const int64_t valid = valid_keys(c, a, b);
 	const int64_t at = i + (lengths ? valid - a->qlen : a->past);
 	const int64_t left = o->left, right = o->right;
 
@@ -350,14 +358,17 @@ make_caches(const om_op_context *c, const struct om_attention *a)
 	}
 }
 
-/* Keys or values of a head, cached ones first. */
+/* Keys or values of a head, cached ones first.  Padding may be anything, as NaN, and counts as 0, unless scores of it are
+ * requested. */
 static void
 gather_head(const om_op_context *c, const struct om_attention *a, uint32_t k, int64_t b, int64_t h, double *to)
 {
 	const int64_t size = k == K ? a->size : a->vsize;
 	const om_tensor *past = &c->in[k + PAST_K - K], *new = &c->in[k];
+	const int64_t rows = om_has_out(c, SCORES) ? a->total : valid_keys(c, a, b);
 
-	for (int64_t i = 0; i < a->total; i++) {
+	memset(to + rows * size, 0, (size_t)((a->total - rows) * size) * sizeof *to);
+	for (int64_t i = 0; i < rows; i++) {
 		const bool old = i < a->past;
 		const om_tensor *t = old ? past : new;
 		const int64_t at = old ? ((b * a->heads + h) * a->past + i) * size
