@@ -121,7 +121,7 @@ class _Decoder:
         opened = pipeline.replace(",fold,", f",fold,open-rows={self._rows},", 1)
         if "fuse-attention" in pipeline and self._plan_open({**self._base, "passes": opened}, self._shapes(self._rows - 1, 1), True):
             return
-        fixed = {name: (1, 1) for name in (TOKENS, POSITIONS) if name in self._given}
+        fixed: dict[str, tuple[int, ...]] = {name: (1, 1) for name in (TOKENS, POSITIONS) if name in self._given}
         self._plan_open({**self._base, "dims": {**self._base.get("dims", {}), **self._numbers()}}, fixed, False)
 
     def _plan_open(self, options: dict[str, Any], shapes: dict[str, tuple[int, ...]], all_dims: bool) -> bool:
