@@ -11,11 +11,10 @@
 #include "opdef/dist_domain.h"
 
 /* The operator `type` with the group, the number of ranks and the order of the forward op. */
-static void
-through(om_grad *g, const char *type, bool sums)
+static om_value *
+through(om_grad *g, const char *type, bool sums, om_value *dy)
 {
 	const om_op *op = om_grad_op(g);
-	om_value *dy = om_grad_output_grad(g, 0);
 	om_attr attr[4] = {0};
 	size_t n = 0, ngroup;
 	const int64_t *group = om_attr_ints(op, "group", &ngroup), ranks = om_attr_int(op, "ranks");
@@ -29,28 +28,35 @@ through(om_grad *g, const char *type, bool sums)
 		attr[n++] = (om_attr){.name = "ordered", .kind = OM_ATTR_INT, .n = 1, .i = &ordered};
 	om_op *back = om_emit_open(g, OM_DIST_DOMAIN, type, attr, 1, &dy, 1);
 	om_emit_done(g, back);
-	om_grad_set_input_grad(g, 0, back->out[0]);
+	return back->out[0];
 }
 
 static void
 AllReduce_grad(om_grad *g)
 {
-	through(g, "AllReduce", true);
+	om_grad_set_input_grad(g, 0, through(g, "AllReduce", true, om_grad_output_grad(g, 0)));
 }
 
 static void
 ReduceScatter_grad(om_grad *g)
 {
-	through(g, "AllGather", false);
+	om_grad_set_input_grad(g, 0, through(g, "AllGather", false, om_grad_output_grad(g, 0)));
 }
 
 static void
 AllGather_grad(om_grad *g)
 {
-	if (om_op_input(om_grad_op(g), 1))
-		om_grad_fail(g, OM_UNSUPPORTED, "it gathers in the shape of its second input");
-	else
-		through(g, "ReduceScatter", true);
+	const om_op *op = om_grad_op(g);
+	om_value *dy = om_grad_output_grad(g, 0);
+
+	/* In the shape of a second input, whose elements are not read, the rows of ranks are flat. */
+	if (!om_op_input(op, 1)) {
+		om_grad_set_input_grad(g, 0, through(g, "ReduceScatter", true, dy));
+		return;
+	}
+	dy = om_emit_reshape(g, dy, om_emit_list(g, 1, &(int64_t){-1}));
+	om_grad_set_input_grad(g, 0, om_emit_reshape_as(g, through(g, "ReduceScatter", true, dy), op->in[0]));
+	om_grad_set_input_grad(g, 1, om_emit_zeros_as(g, op->in[1]));
 }
 
 /* ---- The table. ---- */
