@@ -8,7 +8,8 @@
     planners.py usmp MODEL.onnx...         USMP, the planner of TVM before Relax
     planners.py litert MODEL.onnx...       LiteRT's arena, measured
 
-For each file a line: a JSON object with `bytes`, of intermediate values, inputs and outputs, or `fails`, why there are none.
+For each file a line: a JSON object with `bytes`, of intermediate values, inputs and outputs, or `fails`, why there are none.  usmp also
+has `io`, whose memory inputs and outputs are in.
 
 * ort: what the arena of the CPU has taken from the system after runs on zeros.  It takes what is requested, no more; weights
   are outside of it, and not packed.  The session is run once, and again without and with memory patterns; the smallest figure
@@ -186,7 +187,8 @@ def usmp(path):
     main = relay.transform.InferType()(module)["main"]
     has_io = len(main.params) == 1
     outside = 0 if has_io else sum(relay_bytes(p.checked_type) for p in main.params) + relay_bytes(main.ret_type)
-    return outside + min(usmp_pools(tvm, relay, module, params, a, has_io) for a in USMP_ALGORITHMS)
+    pool = min(usmp_pools(tvm, relay, module, params, a, has_io) for a in USMP_ALGORITHMS)
+    return {"bytes": outside + pool, "io": "arena" if has_io else "caller"}
 
 
 # ---- LiteRT. ----
@@ -240,7 +242,8 @@ def main():
     for path in sys.argv[2:]:
         try:
             with contextlib.redirect_stdout(io.StringIO()):
-                answer = {"bytes": WAYS[sys.argv[1]](path)}
+                answer = WAYS[sys.argv[1]](path)
+                answer = answer if isinstance(answer, dict) else {"bytes": answer}
         except Exception as e:
             if isinstance(e, ImportError) and "." not in (e.name or "."):
                 print(json.dumps({"fails": "not installed: %s" % e}), flush=True)

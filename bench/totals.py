@@ -50,7 +50,7 @@ NOTES = """\
 * ExecuTorch: `greedy`, the algorithm of its `MemoryPlanningPass`, on the values of the ONNX model with their lifetimes in the order of the file; views share memory. Exporting the models from torch would make other graphs.
 * TVM: the importer of Relax for ONNX, `LegalizeOps` and `StaticPlanBlockMemory`, with and without fusion of ops; the smaller figure, with inputs and outputs.
 * USMP: the planner of offsets of versions of TVM that had Relay. The package index has apache-tvm from 0.25.0 on, without it, so it is that of hhb-tvm, a fork of TVM 0.16.dev0: the importer of Relay for ONNX and
-  `UnifiedStaticMemoryPlanner` of the ahead-of-time executor for C; the smallest figure of `greedy_by_size`, `greedy_by_conflicts` and `hill_climb`. Inputs and outputs are in its pool, but added where a model has several inputs: in the pool an input lives from its first use on, so it lets inputs overlap, and they could not all be written before the run. Buffers that ops need inside count, too. It takes models whose sizes are all known.
+  `UnifiedStaticMemoryPlanner` of the ahead-of-time executor for C; the smallest figure of `greedy_by_size`, `greedy_by_conflicts` and `hill_climb`. Inputs and outputs are in its pool, but added where a model has several inputs: in the pool an input lives from its first use on, so it lets inputs overlap, and they could not all be written before the run. Buffers that ops need inside count, too; an input is dead once it is copied to one. So at a shape for which a convolution does not read all of its input, its figure can be the one below: silero_vad_ov16k changed to inputs of 512 elements, where the file has 576, takes 9,244 bytes of it and 9,500 of onnxmem (*caller*): the convolution copies 512 of 576 elements, and the other 256 bytes are not live beside its output. It takes models whose sizes are all known.
 * LiteRT: it reads `.tflite` files alone, which onnx2tf makes of the models: with channels last, and transposes where that needs them. Without a delegate, from the first to the last byte of inputs and of results of ops, with scratch of kernels that lies between them; its arena keeps inputs during the whole run."""
 
 
@@ -60,13 +60,15 @@ def shapes_of(name, model):
     for i in model.graph.input:
         if i.name in constants or not i.type.HasField("tensor_type"):
             continue
-        dims = [d.dim_value if d.HasField("dim_value") and d.dim_value > 0 else 1 for d in i.type.tensor_type.shape.dim]
+        dims = [d.dim_value if d.HasField("dim_value") and d.dim_value > 0 else 0 for d in i.type.tensor_type.shape.dim]
         given = known.get(i.name)
-        yield i, given if given and len(given) == len(dims) else dims
+        if not given or len(given) != len(dims):
+            given = [1] * len(dims)
+        yield i, [declared or open_dim for declared, open_dim in zip(dims, given)]
 
 
 def fixed(path, folder, name="fixed"):
-    """The model with numbers for all dims of its inputs."""
+    """The model with numbers for all open dims of its inputs; those that it declares stay."""
     model = onnx.load(path)
     for i, dims in shapes_of(os.path.basename(path), model):
         for d, n in zip(i.type.tensor_type.shape.dim, dims):
@@ -76,8 +78,23 @@ def fixed(path, folder, name="fixed"):
     return out, model
 
 
-def ours(command, path, where):
-    r = subprocess.run([command, "report", "-q", path, "--align", "1", "--default-dim", "1", "--io", where, "--json", "-"],
+# Whose memory inputs and outputs are in.  A peer is compared with our figure for what it does itself.
+PLACES = {"arena": ("arena", "arena"), "inputs": ("caller", "arena"), "caller": ("caller", "caller")}
+CONVENTIONS = {"onnxsim": "arena", "onnx-tool": "arena", "ort": "inputs", "executorch": "arena", "tvm": "caller", "litert": "inputs"}
+
+
+def places(model, where):
+    """Options of onnxmem."""
+    inputs, outputs = PLACES[where]
+    constants = {i.name for i in model.graph.initializer}
+    yield from ("--io", outputs)
+    for i in model.graph.input:
+        if inputs != outputs and i.name not in constants:
+            yield from ("--io", f"{i.name}={inputs}")
+
+
+def ours(command, path, model, where):
+    r = subprocess.run([command, "report", "-q", path, "--align", "1", "--default-dim", "1", *places(model, where), "--json", "-"],
                        capture_output=True, text=True)
     if r.returncode:
         return None
@@ -256,24 +273,29 @@ def cell(x):
 def row(command, path, folder):
     name = os.path.basename(path).removesuffix(".onnx")
     file, model = fixed(path, folder, name)
-    arena, caller = (ours(command, file, where) for where in ("arena", "caller"))
-    if not arena or not caller:
-        return {"name": name, "file": file, "note": "onnxmem does not plan it", "worse": [], "arena": None, "caller": None}
+    arena, inputs, caller = (ours(command, file, model, where) for where in PLACES)
+    if not arena or not inputs or not caller:
+        return {"name": name, "file": file, "note": "onnxmem does not plan it", "worse": [], "arena": None, "inputs": None, "caller": None}
     sim, tool = onnxsim_total(model), onnx_tool_total(file)
     left_out = isinstance(sim, tuple) and sim[1]
     whole = isinstance(sim, tuple) and not left_out and not arena[2]
     worse = ["onnxsim"] * (whole and sim[0] < arena[0]) + ["onnx-tool"] * (isinstance(tool, int) and tool < arena[0])
     sim_text = f"({sim[0]:,}; {sim[1]} left out)" if left_out else cell(sim[0]) if isinstance(sim, tuple) else "fails"
     note = arena[1] + (f"; {arena[2]} values of unknown size" if arena[2] else "")
-    return {"name": name, "file": file, "note": note, "worse": worse, "arena": arena[0], "caller": caller[0], "onnxsim": sim_text,
+    return {"name": name, "file": file, "note": note, "worse": worse, "arena": arena[0], "inputs": inputs[0], "caller": caller[0], "onnxsim": sim_text,
             "onnx-tool": cell(tool) if isinstance(tool, int) else "fails"}
+
+
+def in_convention(r, way):
+    """Our figure for what this peer does with inputs and outputs; USMP tells which it did."""
+    return r[CONVENTIONS.get(way) or r[way].get("io", "arena")]
 
 
 def add_peers(rows, answers):
     for k, r in enumerate(rows):
         for way in PEERS:
             r[way] = answers[way][k]
-            if r["arena"] and r[way].get("bytes", r["arena"]) < r["arena"]:
+            if r["arena"] and "bytes" in r[way] and r[way]["bytes"] < in_convention(r, way):
                 r["worse"].append(TITLES[way])
 
 
@@ -294,15 +316,15 @@ def reasons(rows):
             yield f"* {TITLES[way]}: {why} ({', '.join(names) if len(names) < len(rows) else 'all models'})"
 
 
-def compared(rows, title, of):
+def compared(rows, title, way, of):
     """A sentence about the models that a peer plans whole."""
-    known = [(r["arena"], of(r)) for r in rows if r["arena"] and of(r) is not None]
+    known = [(in_convention(r, way), of(r)) for r in rows if r["arena"] and of(r) is not None]
     less, same = sum(b > a for a, b in known), sum(b == a for a, b in known)
     ratio = 1.0
     for a, b in known:
         ratio *= (b / a) ** (1 / len(known))
     more = f", {ratio:.2f} times as much in the geometric mean" if known else ""
-    return (f"* {title}: of {len(known)} models that it plans whole, onnxmem takes less on {less}, the same on {same}, "
+    return (f"* {title}, beside *{CONVENTIONS.get(way, 'arena* or *caller')}*: of {len(known)} models that it plans whole, onnxmem takes less on {less}, the same on {same}, "
             f"and more on {len(known) - less - same}{more}.")
 
 
@@ -315,17 +337,18 @@ def page(rows, python):
     versions += [(p, version_of(python[way], p)) for way, p in (("executorch", "executorch"), ("tvm", "apache-tvm"), ("usmp", "hhb-tvm"), ("litert", "ai-edge-litert"), ("litert", "onnx2tf"))]
     yield "# Memory of a run, beside other planners\n"
     yield f"Made by `bench/totals.py`; {', '.join(f'{p} {v}' for p, v in versions if v)}. Bytes of intermediate values, inputs and outputs together, without weights, with an alignment of 1."
-    yield "*arena*: with `--io arena`. *caller*: inputs and outputs in memory of the caller, the default. Brackets: onnxsim does not know the size of some tensors and leaves them out,"
+    yield "*arena*: with `--io arena`. *inputs*: inputs in memory of the caller, outputs in the arena, `--io arena --io INPUT=caller`. *caller*: both in memory of the caller, the default. A peer is compared with"
+    yield "the figure for what it does itself; the sentences below the table name it. Brackets: onnxsim does not know the size of some tensors and leaves them out,"
     yield "so that its plan is not one of the whole model. *fails*: the peer reports an error for this model. *–*: it was not asked.\n"
-    yield "| model | arena | caller | onnxsim | onnx-tool | ONNX Runtime | ExecuTorch | TVM | USMP | LiteRT | proof |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|"
+    yield "| model | arena | inputs | caller | onnxsim | onnx-tool | ONNX Runtime | ExecuTorch | TVM | USMP | LiteRT | proof |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|"
     for r in rows:
         peer = " | ".join(peer_cell(r[way]) for way in PEERS)
-        yield f"| {r['name']} | {cell(r['arena'])} | {cell(r['caller'])} | {r.get('onnxsim', '–')} | {r.get('onnx-tool', '–')} | {peer} | {r['note']} |"
+        yield f"| {r['name']} | {cell(r['arena'])} | {cell(r['inputs'])} | {cell(r['caller'])} | {r.get('onnxsim', '–')} | {r.get('onnx-tool', '–')} | {peer} | {r['note']} |"
     yield ""
     for title in ("onnxsim", "onnx-tool"):
-        yield compared(rows, title, lambda r: number_of(r.get(title)))
+        yield compared(rows, title, title, lambda r: number_of(r.get(title)))
     for way in PEERS:
-        yield compared(rows, TITLES[way], lambda r: r[way].get("bytes"))
+        yield compared(rows, TITLES[way], way, lambda r: r[way].get("bytes"))
     yield "\n## How the others are measured\n"
     yield NOTES
     yield "\n## What fails\n"
