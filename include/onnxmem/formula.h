@@ -75,6 +75,8 @@ typedef struct om_formulas {
 	const om_polynomial *const *bytes; /* by value id: size of its elements; NULL: not in an arena */
 	const om_formula *outside; /* bytes of weights, and of inputs and outputs of the caller; NULL: not known */
 	uint64_t checked;        /* sizes of the ranges for which sizes of values were compared with their polynomials */
+	const char *why_unproven; /* a sentence: why these polynomials may differ from sizes that were not compared; NULL: they
+				    are derived for all sizes of the ranges */
 } om_formulas;
 
 /* The value of a formula for OM_FORMULA_SYMBOLS numbers, 0 after those of the plan's symbols.  UINT64_MAX if it is larger. */
@@ -84,7 +86,7 @@ OM_API uint64_t om_formula_value(const om_formula *f, const int64_t *n);
 OM_API const om_formula_piece *om_formulas_at(const om_plan *plan, const int64_t *n);
 
 /* The bytes of arena `arena` for the numbers `n` of the symbols of om_plan.range, in microseconds.  False if they are outside
- * of the ranges, or there is no exact formula. */
+ * of the ranges, or there is no exact formula that is proven (om_formulas.why_unproven). */
 OM_API bool om_plan_arena_at(const om_plan *plan, uint32_t arena, const int64_t *n, uint64_t *bytes);
 
 /* As om_plan_offset() for the numbers `n`; false also where there is no formula. */

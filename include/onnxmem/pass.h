@@ -192,8 +192,8 @@ OM_API om_status om_host_read_plan(om_host *h, om_model *m, om_prog *p, const ch
 
 /* Find the formulas (onnxmem/formula.h) of the plan of `p`, which has ranges; they become p->plan->formulas.  `open` is
  * the program that `p` was made of, before its symbols were bound: copies of it are bound to a few sizes of the ranges,
- * and the passes that changed `p` run for them.  That there are no formulas is no error: om_formulas.why has the
- * reason. */
+ * and the passes that changed `p` run for them; then to those that a proof for all sizes needs, with the other symbols open.  That there
+ * are no formulas is no error: om_formulas.why has the reason; om_formulas.why_unproven, why there is no proof. */
 OM_API om_status om_host_find_formulas(om_host *h, const om_prog *open, om_prog *p);
 
 /* The default pipeline of `onnxmem plan`: it plans the program as it is. */

@@ -70,7 +70,7 @@ om_plan_arena_at(const om_plan *plan, uint32_t arena, const int64_t *n, uint64_t
 	const om_formula_piece *at = om_formulas_at(plan, n);
 	int64_t all[OM_FORMULA_SYMBOLS];
 
-	if (!at || at->least || arena >= plan->narena)
+	if (!at || at->least || plan->formulas->why_unproven || arena >= plan->narena)
 		return false;
 	*bytes = om_formula_value(&at->arena[arena], numbers(plan, n, all));
 	return *bytes != UINT64_MAX;
@@ -84,7 +84,7 @@ om_plan_offset_at(const om_prog *p, const om_plan *plan, const char *name, const
 	const om_value *v = om_prog_find(p, name);
 	int64_t all[OM_FORMULA_SYMBOLS];
 
-	if (!at || !at->offset || !v || v->id >= plan->nplace || !at->offset[v->id])
+	if (!at || !at->offset || plan->formulas->why_unproven || !v || v->id >= plan->nplace || !at->offset[v->id])
 		return false;
 	if (arena)
 		*arena = plan->place[v->id].arena;

@@ -5,7 +5,9 @@
  * these are compared with the sizes of values.  A size that differs from its polynomial anywhere is none of the numbers
  * themselves.  It may be one of quotients, as that of a convolution with strides: then it changes at numbers at equal
  * distances, which are looked for where one symbol takes consecutive numbers, and all others their largest.  Or it is the sum of
- * several, as that of rows that are divided by 2 and by 3 and joined: then its terms are those of other values. */
+ * several, as that of rows that are divided by 2 and by 3 and joined: then its terms are those of other values.
+ *
+ * Samples only suggest polynomials.  Those that are used are then proven for all sizes of the ranges (size_proof.h). */
 #include <config.h>
 
 #include <assert.h>
@@ -21,6 +23,7 @@
 #include "base/sizes.h"
 #include "host/host.h"
 #include "host/range_binding.h"
+#include "host/size_proof.h"
 #include "ir/binding.h"
 #include "ir/edit.h"
 #include "ir/query.h"
@@ -54,18 +57,12 @@ struct sampling {
 	uint32_t line[OM_FORMULA_SYMBOLS][2]; /* by symbol: samples of consecutive numbers, from .. to */
 	om_polynomial *poly;     /* by value */
 	bool *is_known;          /* by value: it has the polynomial */
+	uint64_t bound;          /* programs, for proofs */
 	const char *why;         /* there are none; NULL: not known */
+	const char *why_unproven; /* see om_formulas */
 };
 
 /* ---- Sizes of values. ---- */
-
-static const om_value *
-same_value(const om_prog *p, const om_value *v)
-{
-	if (v->id < p->nvalue && strcmp(p->values[v->id]->name, v->name) == 0)
-		return p->values[v->id];
-	return om_prog_find(p, v->name);
-}
 
 static int64_t
 size_of(const om_value *v)
@@ -80,7 +77,7 @@ read_sizes(struct sampling *w, om_prog *p, int64_t *bytes)
 	int64_t io = 0;
 
 	for (uint32_t k = 0; k + 1 < w->nall; k++) {
-		bytes[k] = size_of(same_value(p, w->p->values[w->value[k]]));
+		bytes[k] = size_of(om_prog_same_value(p, w->p->values[w->value[k]]));
 		if (bytes[k] < 0 && k < w->nvalue) {
 			w->why = om_printf(w->mem, "%s has no size for all numbers", w->p->values[w->value[k]]->name);
 			return;
@@ -518,6 +515,75 @@ find_quotients(struct sampling *w)
 	return w->why || fit_all(w, fit_quotients) ? OM_OK : find_sums(w);
 }
 
+/* ---- Proofs. ---- */
+
+/* Do the passes only remove what is not needed, so that a value is what it is in the file? */
+static bool
+keeps_values(const om_plan *plan, const char *passes)
+{
+	static const char *const plain[] = {"inline", "shapes", "fold", "prune"};
+
+	for (const char *at = passes; plan->target == OM_TARGET_GENERIC && at; at += *at == ',') {
+		const size_t n = strcspn(at, ",");
+		bool is_plain = false;
+		for (size_t k = 0; k < sizeof plain / sizeof plain[0]; k++)
+			is_plain |= strlen(plain[k]) == n && memcmp(at, plain[k], n) == 0;
+		if (!is_plain)
+			return false;
+		at += n;
+		if (*at == '\0')
+			return true;
+	}
+	return false;
+}
+
+static const char *
+not_proven(const struct sampling *w, const char *value, bool keeps)
+{
+	if (!keeps)
+		return "the passes make other programs of the model, which have to be compared one by one, and the ranges have too many sizes for that";
+	return om_printf(w->mem, "the size of %s does not follow from the shapes of inputs, and the ranges have too many sizes to compare "
+		"it in each", value);
+}
+
+/* Weights, which are what is left of the bytes outside, are the same for all sizes. */
+static bool
+is_constant(const om_polynomial *f)
+{
+	for (int k = 1; k < OM_FORMULA_TERMS; k++)
+		if (f->factor[k])
+			return false;
+	return !f->more;
+}
+
+/* Those of values outside are for the total alone. */
+static om_status
+prove_sizes(struct sampling *w)
+{
+	const om_ranged r = {w->open, w->p, w->plan->range, w->plan->nrange};
+	const char *passes = w->p->passes ? w->p->passes : "shapes";
+	om_proven_size *size = OM_NEWN(w->mem, om_proven_size, w->nall);
+	uint32_t *value = OM_NEWN(w->mem, uint32_t, w->nall), n = 0;
+
+	for (uint32_t k = 0; k + 1 < w->nall; k++)
+		if (w->is_known[k]) {
+			value[n] = k;
+			size[n++] = (om_proven_size){.value = w->p->values[w->value[k]], .bytes = &w->poly[k]};
+		}
+	const bool keeps = keeps_values(w->plan, passes);
+	OM_TRY(om_host_prove_sizes(w->host, &r, passes, keeps, size, n, w->mem, &w->bound, &w->why));
+	for (uint32_t k = 0; k < n && !w->why; k++) {
+		const bool is_inside = value[k] < w->nvalue;
+		if (is_inside && size[k].is_wrong)
+			w->why = no_polynomial(w, w->value[value[k]]);
+		else if (is_inside && !size[k].is_proven && !w->why_unproven)
+			w->why_unproven = not_proven(w, size[k].value->name, keeps);
+		w->is_known[value[k]] = size[k].is_proven || is_inside;
+	}
+	w->is_known[w->nall - 1] = w->is_known[w->nall - 1] && is_constant(&w->poly[w->nall - 1]);
+	return OM_OK;
+}
+
 /* Without polynomials of what is outside, there are formulas of the arenas alone. */
 static om_status
 find_sizes(struct sampling *w)
@@ -530,7 +596,7 @@ find_sizes(struct sampling *w)
 	for (uint32_t k = 0; k < w->nvalue && !w->why; k++)
 		if (!w->is_known[k])
 			w->why = no_polynomial(w, w->value[k]);
-	return OM_OK;
+	return w->why ? OM_OK : prove_sizes(w);
 }
 
 /* ---- Points. ---- */
@@ -656,7 +722,8 @@ make_formulas(const struct sampling *w)
 	om_formulas *f = om_formulas_new(w->p, w->plan, bytes, find_outside(w));
 	for (uint32_t k = 0; k < w->nvalue; k++)
 		w->poly[k] = om_polynomial_of_sizes(w->plan, &w->poly[k]);
-	f->checked = w->nsample;
+	f->checked = w->nsample + w->bound;
+	f->why_unproven = w->why_unproven ? om_strdup(w->plan->mem, w->why_unproven) : NULL;
 	return f;
 }
 

@@ -10,6 +10,7 @@
 #include "ir/dim_expression.h"
 #include "ir/query.h"
 #include "ir/type.h"
+#include "onnxmem/formula.h"
 
 struct sizes {
 	const om_ranged *r;
@@ -72,6 +73,64 @@ dim_at(const struct sizes *s, const char *symbol, int64_t was)
 	return symbol && om_dim_follows(symbol, number_before, number_after, s, was, &n) ? n : was;
 }
 
+int64_t
+om_ranged_dim(const om_ranged *r, const int64_t *n, const char *symbol)
+{
+	const struct sizes s = {r, n};
+	int64_t was;
+
+	return dim_at(&s, symbol, number_before(&s, symbol, strlen(symbol), &was) ? was : -1);
+}
+
+/* ---- Dims that are expressions. ---- */
+
+/* Differences may be negative, and are then none. */
+bool
+om_ranged_dim_is_polynomial(const om_ranged *r, const char *symbol)
+{
+	int64_t n[OM_FORMULA_SYMBOLS] = {0};
+
+	for (uint32_t k = 0; k < r->nrange; k++) {
+		if (strcmp(r->range[k].symbol, symbol) == 0)
+			return true;
+		n[k] = r->range[k].high;
+	}
+	return strpbrk(symbol, "+*") && !strpbrk(symbol, "-/") && om_ranged_dim(r, n, symbol) >= 0;
+}
+
+unsigned
+om_ranged_dim_degree(const char *symbol, const char *of)
+{
+	unsigned n = 0;
+
+	for (; (symbol = strstr(symbol, of)); symbol++)
+		n++;
+	return n;
+}
+
+/* Is the dim called `symbol` open, if these symbols are bound? */
+static bool
+is_left_open(const om_ranged *r, unsigned set, const char *symbol)
+{
+	const bool is_expression = symbol && strpbrk(symbol, "+-*/");
+
+	for (uint32_t k = 0; symbol && k < r->nrange; k++)
+		if (!(set >> k & 1) && (is_expression ? strstr(symbol, r->range[k].symbol) != NULL : strcmp(symbol, r->range[k].symbol) == 0))
+			return true;
+	return false;
+}
+
+static bool
+has_open_dim(const om_ranged *r, unsigned set, const om_value *open)
+{
+	for (int d = 0; d < open->shape.rank; d++)
+		if (open->shape.dim[d] < 0 && is_left_open(r, set, open->shape.sym[d]))
+			return true;
+	return false;
+}
+
+/* ---- Binding. ---- */
+
 static om_status
 bind_input(om_session *session, const struct sizes *s, const om_value *open, om_binding *b)
 {
@@ -99,6 +158,81 @@ om_bind_sizes(om_session *session, const om_ranged *r, const int64_t *n, om_bind
 	for (uint32_t k = 0; k < r->open->first->nparam; k++)
 		OM_TRY(bind_input(session, &s, r->open->first->param[k], b));
 	return OM_OK;
+}
+
+/* The dims of an input that do not stay open; those without a symbol do. */
+static om_status
+bind_some(om_session *session, const struct sizes *s, unsigned set, const om_value *open, om_binding *b)
+{
+	const om_shape was = bound_shape(s->r->bound, open->name);
+
+	for (int d = 0; d < open->shape.rank && d < was.rank; d++) {
+		const char *symbol = open->shape.sym[d];
+		if (open->shape.dim[d] < 0 && symbol && was.dim[d] >= 0 && !is_left_open(s->r, set, symbol))
+			OM_TRY(om_binding_dim(session, b, symbol, dim_at(s, symbol, was.dim[d])));
+	}
+	return OM_OK;
+}
+
+static om_status
+bind_open_sizes(om_session *session, const struct sizes *s, unsigned set, om_binding *b)
+{
+	for (uint32_t k = 0; k < s->r->open->first->nparam; k++) {
+		const om_value *open = s->r->open->first->param[k];
+		if (open->type.kind == OM_TENSOR && has_open_dim(s->r, set, open))
+			OM_TRY(bind_some(session, s, set, open, b));
+		else
+			OM_TRY(bind_input(session, s, open, b));
+	}
+	return OM_OK;
+}
+
+/* Leave what inference finds alone. */
+static void
+forget_declared(om_prog *p)
+{
+	for (om_block *b = p->first; b; b = b->next) {
+		for (uint32_t k = 0; k < b->nparam && b != p->first; k++)
+			b->param[k]->shape = om_shape_unknown();
+		for (om_op *op = b->first; op; op = op->next)
+			for (uint32_t k = 0; k < op->nout; k++)
+				if (op->out[k] && !op->out[k]->data) {
+					op->out[k]->shape = om_shape_unknown();
+					op->out[k]->is_declared = false;
+				}
+	}
+}
+
+/* Functions declare what is in them. */
+static om_status
+infer_alone(om_host *h, om_prog *p, const char *passes)
+{
+	OM_TRY(om_host_run(h, p, "inline"));
+	forget_declared(p);
+	return om_host_run(h, p, passes);
+}
+
+om_status
+om_host_run_open_sizes(om_host *h, const om_ranged *r, const int64_t *n, unsigned set, const char *passes, om_prog **out)
+{
+	const struct sizes s = {r, n};
+	om_binding *b = NULL;
+	om_prog *p = NULL;
+
+	*out = NULL;
+	if (set + 1 == 1u << r->nrange)
+		return om_host_run_sizes(h, r, n, passes, out);
+	b = om_binding_new();
+	om_status st = b ? bind_open_sizes(h->session, &s, set, b) : om_fail(h->session, OM_MEMORY, "no memory to bind symbols");
+	if (st == OM_OK)
+		st = om_prog_bind(h->session, r->open, b, &p);
+	if (st == OM_OK)
+		st = infer_alone(h, p, passes);
+	om_binding_free(b);
+	if (st != OM_OK)
+		om_prog_free(p);
+	*out = st == OM_OK ? p : NULL;
+	return st;
 }
 
 om_status

@@ -18,7 +18,20 @@ typedef struct om_ranged {
  * them. */
 om_status om_bind_sizes(om_session *s, const om_ranged *r, const int64_t *n, om_binding *b);
 
+/* The number that a dim of an input called `symbol` is bound to for the numbers `n` of the ranges; -1: none. */
+int64_t om_ranged_dim(const om_ranged *r, const int64_t *n, const char *symbol);
+
+/* Is that number a polynomial of those of the ranges? */
+bool om_ranged_dim_is_polynomial(const om_ranged *r, const char *symbol);
+
+/* The most that its degree in the number of `of`, the symbol of a range, may be. */
+unsigned om_ranged_dim_degree(const char *symbol, const char *of);
+
 /* A copy of `open` that is bound so, after these passes; NULL on failure. */
 om_status om_host_run_sizes(om_host *h, const om_ranged *r, const int64_t *n, const char *passes, om_prog **out);
+
+/* The same, but symbols of ranges that are not in `set`, bits by range, stay open, and dims that follow from them.  Then what the
+ * file declares of values is not used, but of inputs. */
+om_status om_host_run_open_sizes(om_host *h, const om_ranged *r, const int64_t *n, unsigned set, const char *passes, om_prog **out);
 
 #endif

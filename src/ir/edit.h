@@ -44,6 +44,9 @@ void om_block_remove(om_block *b);
 /* Find the value with this name in any block that was created first; NULL if there is none. */
 om_value *om_prog_find(const om_prog *p, const char *name);
 
+/* The value of `p` that is called as `v`, which has mostly the same id there. */
+om_value *om_prog_same_value(const om_prog *p, const om_value *v);
+
 /* Set the scope paths of all bodies, once their ops are in blocks: a body that is read before its op is
  * appended does not know the enclosing scope. */
 void om_prog_name_scopes(om_prog *p);

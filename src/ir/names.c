@@ -104,6 +104,14 @@ om_prog_find(const om_prog *p, const char *name)
 	return find(p, NULL, name);
 }
 
+om_value *
+om_prog_same_value(const om_prog *p, const om_value *v)
+{
+	if (v->id < p->nvalue && strcmp(p->values[v->id]->name, v->name) == 0)
+		return p->values[v->id];
+	return om_prog_find(p, v->name);
+}
+
 const char *
 om_names_fresh(om_prog *p, const char *stem)
 {

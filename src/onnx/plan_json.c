@@ -774,7 +774,7 @@ document(struct writer *w, const char *digest)
 		set(j, "states", states(w));
 	if (w->plan->nrange)
 		set(j, "ranges", ranges(w));
-	if (w->plan->formulas && w->plan->formulas->npiece)
+	if (w->plan->formulas && w->plan->formulas->npiece && !w->plan->formulas->why_unproven)
 		set(j, "formulas", formulas(w));
 	add_target(w, j);
 	add_op_rules(w, j);

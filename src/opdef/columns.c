@@ -150,10 +150,11 @@ om_is_steered(const om_op_context *c)
 bool
 om_in_few(const om_op_context *c, uint32_t k, int64_t v[OM_MAX_RANK], size_t *n)
 {
+	int64_t *all;
 	const om_tensor *t = &c->in[k];
 
 	if (!om_has_in(c, k) || !t->data || (t->type != OM_INT64 && t->type != OM_INT32))
-		return false;
+		return om_in_ints(c, k, &all, n) && (memcpy(v, all, (*n < OM_MAX_RANK ? *n : OM_MAX_RANK) * sizeof *v), true);
 	*n = (size_t)om_shape_count(&t->shape);
 	for (size_t i = 0; i < *n && i < OM_MAX_RANK; i++)
 		v[i] = om_int_at(t, (int64_t)i);

@@ -758,13 +758,31 @@ om_has_out(const om_op_context *c, uint32_t k)
 	return k < c->op->nout && c->op->out[k];
 }
 
+/* Elements that inference knows, of an input that is not computed yet. */
+static bool
+known_elems(const om_op_context *c, uint32_t k, int64_t **v, size_t *n)
+{
+	const om_symbolic_elem *e = om_has_in(c, k) && !c->in[k].data && c->op->in[k] ? c->op->in[k]->elem : NULL;
+
+	if (!e || !om_shape_is_known(&c->in[k].shape))
+		return false;
+	*n = (size_t)om_shape_count(&c->in[k].shape);
+	*v = OM_NEWN(c->mem, int64_t, *n);
+	for (size_t i = 0; i < *n; i++) {
+		if (!e[i].known)
+			return false;
+		(*v)[i] = e[i].value;
+	}
+	return true;
+}
+
 bool
 om_in_ints(const om_op_context *c, uint32_t k, int64_t **v, size_t *n)
 {
 	const om_tensor *t = &c->in[k];
 
 	if (!om_has_in(c, k) || !t->data || (t->type != OM_INT64 && t->type != OM_INT32))
-		return false;
+		return known_elems(c, k, v, n);
 	*n = (size_t)om_shape_count(&t->shape);
 	*v = OM_NEWN(c->mem, int64_t, *n);
 	for (size_t i = 0; i < *n; i++) {

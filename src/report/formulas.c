@@ -127,6 +127,8 @@ om_report_formulas(const om_report *r, om_arena *mem, FILE *to)
 		fputs("  there is no exact formula: sizes are rounded up to the alignment\n", to);
 	if (has_rounded(plan))
 		fputs("  up(N, A) is N, rounded up to a multiple of A\n", to);
+	if (f->why_unproven)
+		fprintf(to, "  compared in %" PRIu64 " sizes, not proven for the others: %s\n", f->checked, om_clean_text(mem, f->why_unproven));
 }
 
 /* ---- The largest values. ---- */
@@ -249,6 +251,7 @@ om_json_formulas(const om_report *r, om_arena *mem)
 		return NULL;
 	json_object_set_new(j, "why_none", f->why ? om_json_text(mem, f->why) : json_null());
 	json_object_set_new(j, "checked_sizes", json_integer((json_int_t)f->checked));
+	json_object_set_new(j, "why_unproven", f->why_unproven ? om_json_text(mem, f->why_unproven) : json_null());
 	for (uint32_t k = 0; k < f->npiece; k++)
 		json_array_append_new(pieces, piece_json(r, &f->piece[k], mem));
 	json_object_set_new(j, "pieces", pieces);
@@ -383,6 +386,10 @@ om_report_c_formulas(const om_report *r, om_arena *mem, const char *upper, const
 
 	if (!plan->formulas || plan->formulas->npiece == 0 || plan->formulas->piece->least || plan->narena != 1)
 		return;
+	if (plan->formulas->why_unproven) {
+		fputs("\n/* The formula of the arena is not here: it is not proven for all sizes, see `onnxmem report`. */\n", to);
+		return;
+	}
 	name_parameters(&m);
 	fprintf(to, "\n/* The arena, and offsets in it, for the sizes %s; UINT64_MAX for others.  Offsets that\n"
 		" * are the largest of several sums are not here. */\n"

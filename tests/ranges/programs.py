@@ -283,7 +283,7 @@ def formulas(folder, args):
                 low, high = piece.get("arenas_at_least"), piece.get("arenas_at_most")
                 return [value((x or piece.get("arenas"))[0], sizes) for x in (low, high)]
         return None
-    return bounds, found["why_none"]
+    return bounds, found["why_none"] or found["why_unproven"]
 
 
 def options(maker, ranges):
@@ -347,7 +347,7 @@ class Check:
         if not bounds:
             return f"report: {why}"
         if why:
-            print(f"# seed {self.seed}: no formula: {why}")
+            print(f"# seed {self.seed}: no formula that is proven: {why}")
         top = tuple(high for _, high in ranges.values())
         for sizes in all_sizes:
             is_top = sizes == top or (sizes[:2] == top[:2] and not self.maker.has_third)

@@ -661,6 +661,72 @@ what_is_outside_has_quotients_or_is_not_known(void)
 	}
 }
 
+/* One row more for N = 777 alone, which no sample has. */
+static void
+one_size_that_differs_is_found(void)
+{
+	static const char text[] =
+		"program \"t\" ir 8 opset 17\n"
+		"^g(%x: float32[N,4], %y: float32[S]) {\n"
+		"	%n = Shape(%x) {start = 0, end = 1}\n"
+		"	%k = const int64[1] {777}\n"
+		"	%is = Equal(%n, %k)\n"
+		"	%more = Cast(%is) {to = 7}\n"
+		"	%five = const int64[1] {5}\n"
+		"	%to = Add(%more, %five)\n"
+		"	%zero = const int64[1] {0}\n"
+		"	%a = Slice(%x, %zero, %to, %zero)\n"
+		"	%b = Exp(%a)\n"
+		"	%c = Exp(%y)\n"
+		"	ret %b, %c\n"
+		"}\n";
+	bench t;
+
+	unit_start(&t, text, NULL);
+	for (int k = 0; k < 2; k++) {
+		om_prog *p = plan_from(&t, OM_IO_ARENA, k ? 600 : 800, 1000, 1000);
+		CU_ASSERT((p->plan->formulas->why != NULL) == (k == 1));
+		CU_ASSERT_PTR_NULL(p->plan->formulas->why_unproven);
+		om_prog_free(p);
+	}
+	bench_close(&t);
+}
+
+/* Sizes that are products of dims of inputs are derived for any range, with one program in which all are open.  The number of
+ * elements of a flattened value is found for all sizes or, of more, not at all. */
+static void
+sizes_are_derived(void)
+{
+	static const char text[] =
+		"program \"t\" ir 8 opset 17\n"
+		"^g(%%x: float32[N,4,S]) {\n"
+		"	%%a = Exp(%%x)\n"
+		"	%%flat = const int64[1] {-1}\n"
+		"	%%b = %s\n"
+		"	%%c = Exp(%%b)\n"
+		"	ret %%c\n"
+		"}\n";
+	static const char *const ops[] = {"Neg(%a)", "Reshape(%a, %flat)", "Reshape(%a, %flat)"};
+	static const int64_t most[][2] = {{1 << 20, 3000}, {20, 9}, {1 << 20, 3000}};
+	bench t;
+
+	for (int k = 0; k < 3; k++) {
+		char graph[400];
+		uint64_t bytes;
+		snprintf(graph, sizeof graph, text, ops[k]);
+		unit_start(&t, graph, NULL);
+		om_prog *p = plan_from(&t, OM_IO_ARENA, 1, most[k][0], most[k][1]);
+		const om_formulas *f = p->plan->formulas;
+		CU_ASSERT_PTR_NULL(f->why);
+		CU_ASSERT((f->why_unproven != NULL) == (k == 2));
+		CU_ASSERT(k != 0 || f->checked < 100);
+		CU_ASSERT_EQUAL(om_plan_arena_at(p->plan, 0, (int64_t[]){7, 5}, &bytes), k != 2);
+		CU_ASSERT(k == 2 || bytes == shrunk(&t, t.p, 7, 5, most[k][0], most[k][1]));
+		om_prog_free(p);
+		bench_close(&t);
+	}
+}
+
 static CU_TestInfo formula_tests[] = {
 	{"polynomials are found from their values", polynomials_are_found_from_their_values},
 	{"what has no integer factors is no polynomial", what_has_no_integer_factors_is_no_polynomial},
@@ -678,6 +744,8 @@ static CU_TestInfo formula_tests[] = {
 	{"joined values are sums", joined_values_are_sums},
 	{"ranges have steps", ranges_have_steps},
 	{"a size that is no polynomial is the reason", a_size_that_is_no_polynomial_is_the_reason},
+	{"one size that differs is found", one_size_that_differs_is_found},
+	{"sizes are derived", sizes_are_derived},
 	{"what is outside has quotients or is not known", what_is_outside_has_quotients_or_is_not_known},
 	CU_TEST_INFO_NULL
 };
