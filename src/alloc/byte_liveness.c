@@ -6,6 +6,8 @@
  */
 #include <config.h>
 
+#include <string.h>
+
 #include "alloc/byte_liveness.h"
 
 enum { MOST = 1 << 14 };  /* intervals */
@@ -16,19 +18,12 @@ single(om_arena *mem, om_interval r)
 	return (om_usage){.r = om_memdup(mem, &r, sizeof r), .n = 1, .cap = 1};
 }
 
-om_usage
-om_usage_of(om_arena *mem, uint64_t bytes, uint32_t first, uint32_t last)
-{
-	return bytes ? single(mem, (om_interval){first, last + 1, 0, bytes}) : (om_usage){0};
-}
-
 /* ---- Merging. ---- */
 
 /* A time slice of one operand: intervals [at, end). */
 struct side {
 	const om_interval *r;
 	size_t at, end, n;
-	uint64_t shift;
 };
 
 static void
@@ -78,10 +73,9 @@ push_slice(om_usage *out, om_arena *mem, const struct side *side, uint32_t lower
 		at[k] = is_active(&side[k], lower) ? side[k].at : side[k].end;
 	while (at[0] < side[0].end || at[1] < side[1].end) {
 		const int k = at[1] == side[1].end || (at[0] < side[0].end
-			&& side[0].r[at[0]].from + side[0].shift <= side[1].r[at[1]].from + side[1].shift) ? 0 : 1;
+			&& side[0].r[at[0]].from <= side[1].r[at[1]].from) ? 0 : 1;
 		const om_interval *r = &side[k].r[at[k]++];
-		push_range(out, mem, slice, (om_interval){lower, upper, r->from + side[k].shift,
-			r->to + side[k].shift});
+		push_range(out, mem, slice, (om_interval){lower, upper, r->from, r->to});
 	}
 }
 
@@ -103,23 +97,23 @@ join_slices(om_usage *out, size_t before, size_t slice)
 	return true;
 }
 
-/* `all` extended to a usage that is shifted up by `shift` bytes. */
+/* `all` extended to a usage. */
 static om_interval
-hull(om_interval all, const om_usage *u, uint64_t shift)
+hull(om_interval all, const om_usage *u)
 {
 	for (size_t k = 0; k < u->n; k++) {
 		const om_interval r = u->r[k];
 		all.lower = r.lower < all.lower ? r.lower : all.lower;
 		all.upper = r.upper > all.upper ? r.upper : all.upper;
-		all.from = r.from + shift < all.from ? r.from + shift : all.from;
-		all.to = r.to + shift > all.to ? r.to + shift : all.to;
+		all.from = r.from < all.from ? r.from : all.from;
+		all.to = r.to > all.to ? r.to : all.to;
 	}
 	return all;
 }
 
 /* The common cases: an empty usage; the same bytes for a longer time. */
 static bool
-add_simply(om_usage *u, om_arena *mem, const om_usage *more, uint64_t shift)
+add_simply(om_usage *u, om_arena *mem, const om_usage *more)
 {
 	om_interval *a = u->r;
 	om_interval b;
@@ -127,8 +121,6 @@ add_simply(om_usage *u, om_arena *mem, const om_usage *more, uint64_t shift)
 	if (more->n != 1 || u->n > 1)
 		return more->n == 0;
 	b = more->r[0];
-	b.from += shift;
-	b.to += shift;
 	if (u->n == 0)
 		OM_PUSH(mem, u->r, u->n, u->cap, b);
 	else if (a->from != b.from || a->to != b.to || a->upper < b.lower || b.upper < a->lower)
@@ -139,48 +131,74 @@ add_simply(om_usage *u, om_arena *mem, const om_usage *more, uint64_t shift)
 	return true;
 }
 
-void
-om_usage_add(om_usage *u, om_arena *mem, const om_usage *more, uint64_t shift)
+static void
+copy_usage(om_usage *u, om_arena *mem, const om_usage *from)
 {
-	if (add_simply(u, mem, more, shift))
+	if (from->n > u->cap) {
+		u->r = OM_NEWN(mem, om_interval, from->n);
+		u->cap = from->n;
+	}
+	if (from->n)
+		memcpy(u->r, from->r, from->n * sizeof *u->r);
+	u->n = from->n;
+}
+
+/* What all sums of a union use in turn. */
+struct sums {
+	om_arena *mem;           /* of the results */
+	om_arena *tmp;
+	om_usage out;
+};
+
+static void
+add_usage(struct sums *w, om_usage *u, const om_usage *more)
+{
+	if (add_simply(u, w->mem, more))
 		return;
 
-	struct side side[2] = {{.r = u->r, .n = u->n}, {.r = more->r, .n = more->n, .shift = shift}};
-	om_arena *tmp = om_arena_new();
-	om_usage out = {0};
+	struct side side[2] = {{.r = u->r, .n = u->n}, {.r = more->r, .n = more->n}};
+	om_usage *out = &w->out;
 	size_t before = 0;
 	uint32_t now = 0, next;
 
+	out->n = 0;
 	next_slice(&side[0]);
 	next_slice(&side[1]);
-	for (; out.n <= MOST; now = next) {
-		const size_t slice = out.n;
+	for (; out->n <= MOST; now = next) {
+		const size_t slice = out->n;
 		const uint32_t a = next_change(&side[0], now), b = next_change(&side[1], now);
 		next = a < b ? a : b;
 		if (next == UINT32_MAX)
 			break;
-		push_slice(&out, tmp, side, now, next);
-		if (!join_slices(&out, before, slice) && out.n > slice)
+		push_slice(out, w->tmp, side, now, next);
+		if (!join_slices(out, before, slice) && out->n > slice)
 			before = slice;
 	}
-	if (out.n > MOST) {
-		out.r[0] = hull(hull(out.r[0], u, 0), more, shift);
-		out.n = 1;
+	if (out->n > MOST) {
+		out->r[0] = hull(hull(out->r[0], u), more);
+		out->n = 1;
 	}
-	u->n = 0;
-	for (size_t k = 0; k < out.n; k++)
-		OM_PUSH(mem, u->r, u->n, u->cap, out.r[k]);
-	om_arena_free(tmp);
+	copy_usage(u, w->mem, out);
+}
+
+static om_usage
+union_of(struct sums *w, const om_interval *r, size_t n)
+{
+	if (n < 2)
+		return n == 1 && r->from < r->to ? single(w->mem, *r) : (om_usage){0};
+	om_usage u = union_of(w, r, n / 2);
+	const om_usage more = union_of(w, r + n / 2, n - n / 2);
+	add_usage(w, &u, &more);
+	return u;
 }
 
 om_usage
 om_usage_union(om_arena *mem, const om_interval *r, size_t n)
 {
-	if (n < 2)
-		return n == 1 && r->from < r->to ? single(mem, *r) : (om_usage){0};
-	om_usage u = om_usage_union(mem, r, n / 2);
-	const om_usage more = om_usage_union(mem, r + n / 2, n - n / 2);
-	om_usage_add(&u, mem, &more, 0);
+	struct sums w = {.mem = mem, .tmp = om_arena_new()};
+	const om_usage u = union_of(&w, r, n);
+
+	om_arena_free(w.tmp);
 	return u;
 }
 

@@ -13,15 +13,9 @@ typedef struct om_usage {
 	size_t n, cap;
 } om_usage;
 
-/* The usage of one value. */
-om_usage om_usage_of(om_arena *mem, uint64_t bytes, uint32_t first, uint32_t last);
-
-/* Add the usage `more`, shifted up by `shift` bytes.  Linear in both.  A result that would have too
- * many intervals becomes one interval that covers all of it. */
-void om_usage_add(om_usage *u, om_arena *mem, const om_usage *more, uint64_t shift);
-
 /* The usage of all of these intervals, empty ones among them: added in halves, which takes a time near-linear
- * in their number where few ranges are in use at a step. */
+ * in their number where few ranges are in use at a step.  A result that would have too many intervals becomes one
+ * interval that covers all of it. */
 om_usage om_usage_union(om_arena *mem, const om_interval *r, size_t n);
 
 /* The same usage as few rectangles, rounded outwards to `align`, as om_buffer.live requires. */

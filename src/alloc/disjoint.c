@@ -339,27 +339,61 @@ keep(const struct search *x)
 	return to;
 }
 
+/* Does all that is found from here on belong to a value that is known to hold anything? */
+static bool
+leads_to_any(const om_disjoint *w, const struct todo *t)
+{
+	const struct held *known = t->except ? NULL : w->held[t->v->id];
+
+	return known && known->is_any;
+}
+
+static void
+visit_held(struct search *x, const struct todo *t)
+{
+	const struct visitor to = {add_held, add_next, x, &x->is_full};
+	const om_value *v = t->v;
+
+	x->except = t->except;
+	if (v->is_const)
+		return;
+	if (v->def)
+		visit_output(x->w, v->def, x->w->index[v->id], &to);
+	else if (v->block->owner && om_disjoint_is_loop(v->block->owner))
+		visit_parameter(v->block->owner, x->w->index[v->id], &to);
+}
+
+/* NULL, or the value at which the list became full. */
+static const om_value *
+search_held(om_disjoint *w, const om_value *v)
+{
+	struct search x = {.w = w};
+	uint32_t k = 0;
+
+	add(&x, v, NULL);
+	for (; k < x.n && !x.is_full; k++) {
+		const struct todo t = x.list[k];
+		if (leads_to_any(w, &t))
+			x.is_full = true;
+		else
+			visit_held(&x, &t);
+	}
+	w->work += x.n;
+	w->held[v->id] = keep(&x);
+	return x.is_full && !x.list[k - 1].except ? x.list[k - 1].v : NULL;
+}
+
+/* All outputs of an op may be views of one value of many parts.  What this value holds is found once, and not for
+ * each of them. */
 static const struct held *
 held_by(om_disjoint *w, const om_value *v)
 {
-	struct search x = {.w = w};
-	const struct visitor to = {add_held, add_next, &x, &x.is_full};
-
 	if (w->held[v->id])
 		return w->held[v->id];
-	add(&x, v, NULL);
-	for (uint32_t k = 0; k < x.n && !x.is_full; k++) {
-		const om_value *at = x.list[k].v;
-		x.except = x.list[k].except;
-		if (at->is_const)
-			continue;
-		if (at->def)
-			visit_output(w, at->def, w->index[at->id], &to);
-		else if (at->block->owner && om_disjoint_is_loop(at->block->owner))
-			visit_parameter(at->block->owner, w->index[at->id], &to);
-	}
-	w->work += x.n;
-	return w->held[v->id] = keep(&x);
+	const om_value *full = search_held(w, v);
+	if (full && !w->held[full->id])
+		search_held(w, full);
+	return w->held[v->id];
 }
 
 static bool

@@ -18,6 +18,7 @@ struct traffic {
 	const om_plan_multi_view **view; /* by value id: that which determines its address; NULL: it is fixed */
 	const om_scratch **scratch; /* by op id */
 	const om_op **reader;    /* by value id: the last op for which it was counted as an input */
+	om_op_look look;
 	om_traffic *to;          /* by arena, then of weights, of the caller, and of values outside of the plan */
 };
 
@@ -107,27 +108,27 @@ add(const struct traffic *w, const om_value *v, bool is_read, uint64_t bytes, st
 
 /* Is input `k` of `op` already where it is a part of the first output? */
 static bool
-is_part(const struct traffic *w, const om_op *op, uint32_t k)
+is_part(struct traffic *w, const om_op *op, uint32_t k)
 {
 	const om_alias *a = w->alias[op->in[k]->id];
 	uint64_t offset;
 
 	return a && a->kind == OM_ALIAS_SUBBUFFER && op->nout && op->out[0] && a->source == op->out[0]->id
-	    && om_op_subbuffer(op, k, &offset) && offset == a->offset;
+	    && om_op_look_subbuffer(&w->look, op, k, &offset) && offset == a->offset;
 }
 
 /* Does the op write its output `k`? */
 static bool
-is_written(const struct traffic *w, const om_op *op, uint32_t k)
+is_written(struct traffic *w, const om_op *op, uint32_t k)
 {
 	const om_alias *a = w->alias[op->out[k]->id];
 	om_view_of view;
 
-	return !(a && a->kind == OM_ALIAS_VIEW && om_op_view(op, k, &view));
+	return !(a && a->kind == OM_ALIAS_VIEW && om_op_look_view(&w->look, op, k, &view));
 }
 
 static bool
-writes_nothing(const struct traffic *w, const om_op *op)
+writes_nothing(struct traffic *w, const om_op *op)
 {
 	bool any = false;
 
@@ -203,5 +204,6 @@ om_plan_traffic(const om_prog *p, const om_plan *plan, om_traffic *to)
 	for (uint32_t k = 0; k < plan->nscratch; k++)
 		w.scratch[plan->scratch[k].op] = &plan->scratch[k];
 	count_block(&w, p->first, (struct times){1, 1});
+	om_op_look_end(&w.look);
 	om_arena_free(mem);
 }

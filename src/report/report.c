@@ -310,25 +310,34 @@ index_boxes(om_report *r, om_arena *mem)
 	}
 }
 
-/* The bytes of each buffer that its boxes use, in multiples of the alignment. */
+/* The bytes of its buffer that a box uses, in multiples of the alignment. */
+static om_interval
+range_of(const om_report *r, const om_box *x)
+{
+	const om_report_buffer *b = &r->buffer[x->buffer];
+	const uint64_t align = r->prog->plan->align, from = x->offset - b->offset, to = from + x->bytes;
+	const uint64_t lower = from & ~(align - 1), upper = (to + align - 1) & ~(align - 1);
+
+	return (om_interval){x->first, x->last + 1, lower, upper < b->bytes ? upper : b->bytes};
+}
+
+/* The bytes that the boxes of each buffer use. */
 static void
 add_lives(om_report *r, om_arena *mem)
 {
-	om_usage *usage = OM_NEWN(mem, om_usage, r->nbuffer);
+	om_arena *tmp = om_arena_new();
+	om_interval *range = OM_NEWN(tmp, om_interval, r->nbox);
 
-	for (uint32_t k = 0; k < r->nbox; k++) {
-		const om_box *x = &r->box[k];
-		const om_report_buffer *b = &r->buffer[x->buffer];
-		const uint64_t align = r->prog->plan->align, from = x->offset - b->offset, to = from + x->bytes;
-		const uint64_t lower = from & ~(align - 1), upper = (to + align - 1) & ~(align - 1);
-		const om_usage one = om_usage_of(mem, x->bytes ? (upper < b->bytes ? upper : b->bytes) - lower : 0,
-			x->first, x->last);
-		om_usage_add(&usage[x->buffer], mem, &one, lower);
-	}
 	for (uint32_t k = 0; k < r->nbuffer; k++) {
-		r->buffer[k].live = usage[k].r;
-		r->buffer[k].nlive = (uint32_t)usage[k].n;
+		size_t n = 0;
+		for (uint32_t at = r->first_of_buffer[k]; at != UINT32_MAX; at = r->next_of_buffer[at])
+			if (r->box[at].bytes)
+				range[n++] = range_of(r, &r->box[at]);
+		const om_usage all = om_usage_union(mem, range, n);
+		r->buffer[k].live = all.r;
+		r->buffer[k].nlive = (uint32_t)all.n;
 	}
+	om_arena_free(tmp);
 }
 
 /* ---- The peak. ---- */

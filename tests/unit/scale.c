@@ -7,6 +7,7 @@
 #include "graphs.h"
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
+#include "report/report.h"
 #include "tests/bind.h"
 #include "unit.h"
 
@@ -19,7 +20,7 @@ count(void *arg, size_t n)
 	return true;
 }
 
-/* As `onnxmem plan` does, until the model is annotated. */
+/* As `onnxmem plan` does, until the model is annotated, and its report. */
 static om_status
 plan(struct made *b, om_model *m, om_prog *p)
 {
@@ -32,6 +33,11 @@ plan(struct made *b, om_model *m, om_prog *p)
 		st = om_plan_verify(b->s, p, p->plan);
 	if (st == OM_OK)
 		st = om_model_annotate(b->s, m, p, OM_ANNOTATE_MODEL);
+	if (st == OM_OK) {
+		om_arena *mem = om_arena_new();
+		CU_ASSERT_EQUAL(om_report_new(p, "large", mem)->nbuffer > 0, p->plan->arena[0].bytes > 0);
+		om_arena_free(mem);
+	}
 	om_host_free(h);
 	return st;
 }
@@ -73,7 +79,7 @@ wide_ops(void)
 {
 	check("sum", 20000);
 	check("concat", 10000);
-	check("split", 10000);
+	check("split", 30000);
 	check("fan-out", 20000);
 	check("results", 20000);
 	check("residual", 10000);
