@@ -1118,8 +1118,9 @@ search_results(struct search *s)
 
 /* ---- All. ---- */
 
-/* More search nodes are never worse: a search does all that one with fewer nodes does, in rounds. */
-enum { FIRST_ROUND = 48, ROUND_FACTOR = 16 };
+/* More search nodes are never worse: a search does all that one with fewer nodes does, in rounds.  The first one is
+ * always done. */
+enum { FIRST_ROUND = 48, ROUND_FACTOR = 16, OPS_PER_NODE = 4096 };
 
 static om_status
 search_round(struct search *s, uint64_t nodes, struct outcome *out)
@@ -1143,6 +1144,20 @@ search_round(struct search *s, uint64_t nodes, struct outcome *out)
 	return OM_OK;
 }
 
+/* A set of ops takes time and memory in proportion to the ops of the block, so it counts as more than one if the block
+ * is large: the work of the search is bounded by its limit, and not by its limit times the size of the graph. */
+static uint64_t
+rounds_left(const om_prog *p, uint64_t nodes)
+{
+	uint32_t most = 0;
+
+	if (nodes < FIRST_ROUND)
+		return 0;
+	for (const om_block *b = p->first; b; b = b->next)
+		most = depth_of(b) != NONE && b->nop > most ? b->nop : most;
+	nodes /= 1 + most / OPS_PER_NODE;
+	return nodes > FIRST_ROUND ? nodes / FIRST_ROUND : 1;
+}
 
 static om_status
 order_min_memory(om_run *r, om_prog *p, struct outcome *out)
@@ -1155,7 +1170,7 @@ order_min_memory(om_run *r, om_prog *p, struct outcome *out)
 	s.best = s.file;
 	s.model = model_new(r, p, &s.file);
 	out->is_limited = true;
-	for (uint64_t left = nodes / FIRST_ROUND, round = FIRST_ROUND; left && out->is_limited; left /= ROUND_FACTOR) {
+	for (uint64_t left = rounds_left(p, nodes), round = FIRST_ROUND; left && out->is_limited; left /= ROUND_FACTOR) {
 		OM_TRY(search_round(&s, round, out));
 		if (om_session_is_stopped(r->session))
 			break;
@@ -1244,7 +1259,7 @@ run(om_run *r, om_prog *p)
 static const om_pass_option options[] = {
 	{"method", "min-memory", "original: keep the order; bfs: breadth-first; min-memory: minimize the peak"},
 	{"priority", "first", "bfs: run the op that became ready first, or of 256 of those the one that frees most bytes (bytes)"},
-	{"search-nodes", "196608", "min-memory: limit of the search, in sets of ops; it is done in rounds of 48, 768, 12288, ... of them"},
+	{"search-nodes", "196608", "min-memory: limit of the search, in sets of ops; it is done in rounds of 48, 768, 12288, ... of them.  In a block of N ops each counts as 1 + N / 4096"},
 	{0}
 };
 
