@@ -201,6 +201,7 @@ struct om_block {
 	bool is_other;           /* its parameters and results differ from those in the file */
 	om_block *next;          /* in order of creation */
 	const void *origin;      /* its GraphProto */
+	uint8_t carried_open;    /* of a deep loop: what inference of shapes has opened of its carried values; used by it alone */
 };
 
 /* An imported operator set, with its version. */

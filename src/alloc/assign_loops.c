@@ -73,6 +73,8 @@ struct loop {
 	uint32_t nslice;     /* scan slices: the last parameters */
 	uint32_t result;     /* index of the first carried result */
 	uint64_t work;       /* steps of the body that a reader of the plan checks in one iteration */
+	uint32_t height;     /* loops in its body that enclose one another, at most */
+	uint64_t nest;       /* of all loops in the body: how often a reader checks the innermost body in one iteration */
 	uint64_t common;     /* iterations after which all rotations are as they were */
 };
 
@@ -368,10 +370,21 @@ own_nothing(struct loops *w, struct carried *c, om_multi_view *r)
  * are checked if they repeat after MOST_COMMON iterations, in so many steps. */
 enum { SHORT = 8, SHORT_COMMON = 840, MOST_COMMON = 2048, MOST_STEPS = 1 << 18 };
 
+/* A reader checks two rounds of the rotations of a loop in each iteration of each loop around it, so these numbers
+ * multiply.  In a nest of NESTED loops or fewer, all may rotate.  In deeper ones those that enclose more than MOST_NEST
+ * iterations copy, and a reader needs two iterations of each. */
+enum { NESTED = 4, MOST_NEST = 1 << 8 };
+
 static uint64_t
 common_multiple(uint64_t a, uint64_t b)
 {
 	return a / om_common_divisor(a, b) * b;
+}
+
+static bool
+may_repeat(const struct loop *l, uint64_t common)
+{
+	return l->height < NESTED || common == 1 || om_size_product(l->nest, 2 * common) <= MOST_NEST;
 }
 
 /* May a rotation of so many buffers be added to those of the loop? */
@@ -381,6 +394,8 @@ may_rotate(const struct loops *w, const struct loop *l, uint64_t buffers)
 	if (buffers > w->cap)
 		return false;
 	const uint64_t common = common_multiple(l->common, buffers);
+	if (!may_repeat(l, common))
+		return false;
 	return common == l->common || (buffers <= SHORT && common <= SHORT_COMMON)
 	    || (common <= MOST_COMMON && common <= MOST_STEPS / (l->work ? l->work : 1));
 }
@@ -1189,6 +1204,8 @@ add_short_periods(const struct loops *w, struct loop *l)
 		if (n + computed > SHORT || n + computed > w->cap || !l->c[k].is_planned || l->c[k].kind == AROUND
 		    || (l->c[k].kind == PASSED && !is_circle(l, k)))
 			continue;
+		if (!may_repeat(l, common_multiple(common_multiple(l->common, n), n + computed)))
+			continue;
 		add_period(l, n);
 		add_period(l, n + computed);
 	}
@@ -1211,26 +1228,52 @@ place_loop(struct loops *w, struct loop *l)
 	w->changes++;
 }
 
-/* The steps that a reader of the plan checks in one pass through the block. */
-static uint64_t
+/* What a reader of the plan checks in one pass through a block. */
+struct passage {
+	uint64_t work;       /* steps */
+	uint64_t nest;       /* iterations of the innermost loop */
+	uint32_t height;     /* loops that enclose one another */
+};
+
+static struct passage place(struct loops *w, const om_block *b);
+
+static struct passage
+place_op(struct loops *w, const om_op *op)
+{
+	struct passage one = {1, 1, 0};
+	struct loop *l = w->loop[op->id];
+
+	for (uint32_t k = 0; k < op->nbody; k++) {
+		const struct passage in = place(w, op->body[k]);
+		one.work = om_size_sum(one.work, in.work);
+		one.nest = in.nest > one.nest ? in.nest : one.nest;
+		one.height = in.height > one.height ? in.height : one.height;
+	}
+	if (l) {
+		l->work = one.work;
+		l->nest = one.nest;
+		l->height = one.height;
+		place_loop(w, l);
+		one = (struct passage){om_size_product(one.work, 2 * l->common), om_size_product(one.nest, 2 * l->common),
+			one.height + 1};
+	} else if (op->nbody && op->opdef && op->opdef->control == OM_IF) {
+		place_if(w, op);
+	}
+	return one;
+}
+
+static struct passage
 place(struct loops *w, const om_block *b)
 {
-	uint64_t all = 0;
+	struct passage all = {0, 1, 0};
 
 	for (om_op *const *at = w->a->schedule->ops[b->id]; *at; at++) {
-		const om_op *op = *at;
-		uint64_t work = 1;
-		if (op->is_folded)
+		if ((*at)->is_folded)
 			continue;
-		for (uint32_t k = 0; k < op->nbody; k++)
-			work = om_size_sum(work, place(w, op->body[k]));
-		if (w->loop[op->id]) {
-			w->loop[op->id]->work = work;
-			place_loop(w, w->loop[op->id]);
-			work = om_size_product(work, 2 * w->loop[op->id]->common);
-		} else if (op->nbody && op->opdef && op->opdef->control == OM_IF)
-			place_if(w, op);
-		all = om_size_sum(all, work);
+		const struct passage one = place_op(w, *at);
+		all.work = om_size_sum(all.work, one.work);
+		all.nest = one.nest > all.nest ? one.nest : all.nest;
+		all.height = one.height > all.height ? one.height : all.height;
 	}
 	return all;
 }

@@ -338,14 +338,14 @@ region_in(const om_plan_multi_view *v, uint64_t iteration)
 
 /* If the base has several possible locations, so do values relative to it. */
 static void
-move_view(struct sim *c, const om_plan_multi_view *v, uint64_t iteration)
+move_view(struct sim *c, const om_plan_multi_view *v, uint64_t iteration, om_arena *tmp)
 {
 	const om_region *r = region_in(v, iteration);
 	const int64_t shift = (int64_t)iteration * v->stride;
 	const struct other at = region_at(c, r, shift);
 	const struct home *h = r->base == OM_NO_VALUE ? NULL : &c->home[r->base];
 	const uint32_t n = h ? h->nother : 0;
-	struct other *more = OM_NEWN(c->mem, struct other, n);
+	struct other *more = OM_NEWN(tmp, struct other, n);
 
 	for (uint32_t k = 0; k < n; k++) {
 		more[k] = h->other[k];
@@ -360,7 +360,7 @@ move_all(struct sim *c, const struct loop *l, uint64_t iteration)
 {
 	for (uint32_t k = 0; k < l->nview; k++)
 		if (!l->view[k]->is_output)
-			move_view(c, l->view[k], iteration);
+			move_view(c, l->view[k], iteration, l->iteration_mem);
 }
 
 /* ---- Iterations. ---- */
@@ -593,7 +593,7 @@ end_here(struct sim *c, const struct loop *l, uint32_t k, uint64_t iteration)
 
 	OM_TRY(om_sim_check_whole(c, l->op, x));
 	if (is_found(c, out))
-		move_view(c, c->view[out->id], iteration);
+		move_view(c, c->view[out->id], iteration, l->iteration_mem);
 	const bool same = om_sim_is_watched(c, x) && om_sim_is_same_place(h, o);
 	if (!same && (is_found(c, out) || o->fixed))
 		return BAD_AT(c, l->op,
@@ -633,7 +633,7 @@ define_output(struct sim *c, const struct loop *l, uint32_t k)
 	if (!h->tracked)
 		return om_sim_write(c, l->op, out);
 	om_sim_begin(c, out);
-	struct other *at = OM_NEWN(c->mem, struct other, e->n);
+	struct other *at = OM_NEWN(l->mem, struct other, e->n);
 	for (size_t i = 0; i < e->n; i++) {
 		at[i] = e->end[i].at;
 		if (!e->end[i].is_written)

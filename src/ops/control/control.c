@@ -17,7 +17,8 @@
 #include "ops/control/container.h"
 
 /* The number of passes over a body multiplies with the nesting of loops, so deeper ones are given up sooner: from
- * DEEP on after two passes, from DEEPER on at once. */
+ * DEEP on after two passes.  From DEEPER on a loop remembers what it had to open (om_block.carried_open), so that the next pass over an
+ * outer body begins there: then the passes of all levels add up, and do not multiply. */
 enum { MANY_PASSES = 4, DEEP = 4, DEEPER = 8 };
 
 static om_prog *
@@ -280,13 +281,65 @@ relax(const om_op_context *c, om_block *body, bool *changed)
 	return OM_OK;
 }
 
+/* What is open of the carried values of a deep loop: nothing, all dims, or ranks too. */
+enum { OPEN_NOTHING, OPEN_DIMS, OPEN_RANKS };
+
+static void
+open_carried(om_block *body)
+{
+	for (uint32_t k = 2; k < body->nparam && body->carried_open > OPEN_NOTHING; k++) {
+		om_shape *s = &body->param[k]->shape;
+		*s = body->carried_open == OPEN_DIMS && s->rank != OM_RANK_UNKNOWN ? om_shape_open(s->rank) : om_shape_unknown();
+	}
+}
+
+static om_status
+infer_deep(const om_op_context *c, om_block *body)
+{
+	bool changed = true;
+
+	while (changed) {
+		open_carried(body);
+		OM_TRY(om_block_infer(c->session, program_of(c), body));
+		OM_TRY(relax(c, body, &changed));
+		if (changed) {
+			body->carried_open = body->carried_open == OPEN_NOTHING ? OPEN_DIMS : OPEN_RANKS;
+			forget(body);
+		}
+	}
+	return OM_OK;
+}
+
+static bool
+is_outermost(const om_block *body)
+{
+	for (const om_block *b = body->owner->block; b->owner; b = b->owner->block)
+		if (b->owner->opdef && b->owner->opdef->control == OM_LOOP)
+			return false;
+	return true;
+}
+
+/* An inference with other shapes begins anew. */
+static void
+close_carried(om_block *b)
+{
+	b->carried_open = OPEN_NOTHING;
+	for (const om_op *op = b->first; op; op = op->next)
+		for (uint32_t k = 0; k < op->nbody; k++)
+			close_carried(op->body[k]);
+}
+
 static om_status
 infer_rounds(const om_op_context *c, om_block *body)
 {
 	const int depth = depth_of(body);
 	bool changed = true;
-	int pass = depth > DEEPER ? MANY_PASSES : depth > DEEP ? MANY_PASSES - 2 : 0;
+	int pass = depth > DEEP ? MANY_PASSES - 2 : 0;
 
+	if (is_outermost(body))
+		close_carried(body);
+	if (depth > DEEPER)
+		return infer_deep(c, body);
 	for (; changed; pass++) {
 		if (pass > 0)
 			forget(body);
