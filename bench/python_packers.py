@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The packer from Python beside the memory planner of ExecuTorch, and beside minimalloc if there is one, on the same buffers.
 
-    python_packers.py [--minimalloc PROGRAM] FILE.csv...
+    python_packers.py [--minimalloc PROGRAM] [--seconds N] FILE.csv...
 
 Files are problems of minimalloc: lines id,lower,upper,size, in use in the steps [lower, upper).  For each the bytes that the planner
 needs, and the processor time of the best of several calls; of minimalloc, the time of the process.  onnxmem is called with the usual
-limits of its search; ExecuTorch's algorithm is `greedy`, that of its MemoryPlanningPass.  minimalloc gets the bytes of onnxmem as its
-capacity, and 60 seconds."""
+limits of its search; ExecuTorch's algorithm is `greedy`, that of its MemoryPlanningPass.  minimalloc looks for a packing of a capacity that
+it is told: it gets the bytes that onnxmem found, and N seconds (60) of processor time."""
 import argparse
 import csv
 import importlib
@@ -58,36 +58,39 @@ def by_executorch(greedy, size, lower, upper):
     return timed(lambda: sum(greedy(1, specs, None, None).bufsizes))
 
 
-def by_minimalloc(program, path, capacity):
+def child(command, seconds):
+    """Whether the command succeeds in so many seconds of processor time, and its time in milliseconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run([program, f"--input={path}", f"--capacity={capacity}", "--output=/dev/null", "--timeout=60s"],
-                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds)))
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return (f"{capacity:,}" if done.returncode == 0 else "none"), 1000 * spent
+    return done.returncode == 0, 1000 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+
+
+def by_minimalloc(program, path, capacity, seconds):
+    found, ms = child([program, f"--input={path}", f"--capacity={capacity}", "--output=/dev/null"], seconds)
+    return ["yes" if found else "no", f"{ms:.1f}"]
 
 
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--minimalloc")
+    options.add_argument("--seconds", type=int, default=60)
     options.add_argument("file", nargs="+")
     given = options.parse_args()
     try:
         greedy = importlib.import_module("executorch.exir.memory_planning").greedy
     except ImportError:
         greedy = None
-    print("| problem | buffers | onnxmem | proof | ms | ExecuTorch | ms | minimalloc | ms |\n|---|---:|---:|---|---:|---:|---:|---:|---:|")
+    print("| problem | buffers | onnxmem | proof | ms | ExecuTorch | ms | minimalloc fits these bytes | ms |")
+    print("|---|---:|---:|---|---:|---:|---:|---|---:|")
     for path in given.file:
         size, lower, upper = read(path)
         packing, ms = timed(lambda: onnxmem.pack(size, lower, upper - 1))
         line = [os.path.basename(path), f"{len(size):,}", f"{packing.height:,}", "optimal" if packing.is_optimal else "–", f"{ms:.1f}"]
         other, ms = by_executorch(greedy, size, lower, upper) if greedy else (None, 0)
         line += [f"{other:,}", f"{ms:.1f}"] if other is not None else ["–", "–"]
-        if given.minimalloc:
-            found, ms = by_minimalloc(given.minimalloc, path, packing.height)
-            line += [found, f"{ms:.1f}"]
-        else:
-            line += ["–", "–"]
+        line += by_minimalloc(given.minimalloc, path, packing.height, given.seconds) if given.minimalloc else ["–", "–"]
         print("| " + " | ".join(line) + " |", flush=True)
 
 
