@@ -14,6 +14,11 @@ enum {
 	PIECE = 4 << 20          /* bytes that are copied before their pages are given back */
 };
 
+#ifdef HAVE_STRUCT_STAT_ST_MTIMESPEC
+#define st_mtim st_mtimespec
+#define st_ctim st_ctimespec
+#endif
+
 struct om_mapping {
 	unsigned char *data;
 	size_t size;

@@ -11,7 +11,6 @@
 #include <config.h>
 
 #include <errno.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -21,6 +20,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/life.h"
 #include "comm/sum.h"
 #include "onnxmem/comm.h"
 
@@ -43,7 +43,7 @@ struct mail {
 };
 
 struct member {
-	pthread_mutex_t life;    /* robust; held by the rank while it takes part */
+	om_life life;            /* of the rank, while it takes part */
 	_Atomic int state;
 };
 
@@ -101,19 +101,11 @@ end_all(om_comm_local *a, const char *why)
 	atomic_store(&a->ended, 2);
 }
 
-/* Has the rank died?  Its mutex is not free while it lives. */
+/* Has the rank died? */
 static bool
 is_dead(struct member *m)
 {
-	const int e = pthread_mutex_trylock(&m->life);
-
-	if (e == EBUSY)
-		return false;
-	if (e == EOWNERDEAD)
-		pthread_mutex_consistent(&m->life);
-	if (e == 0 || e == EOWNERDEAD)
-		pthread_mutex_unlock(&m->life);
-	return atomic_load(&m->state) == JOINED;
+	return !om_life_goes_on(&m->life) && atomic_load(&m->state) == JOINED;
 }
 
 /* Of another rank that ended, or of all; `from` UINT32_MAX: this one waits for every rank. */
@@ -142,7 +134,7 @@ find_end(struct local *l, om_session *s, uint32_t from)
 
 /* ---- Waiting. ---- */
 
-struct wait {
+struct waiting {
 	struct local *l;
 	om_session *s;
 	uint32_t from;           /* as in find_end() */
@@ -151,7 +143,7 @@ struct wait {
 };
 
 static om_status
-is_late(struct wait *w)
+is_late(struct waiting *w)
 {
 	om_comm_local *a = w->l->all;
 	char why[WHY];
@@ -169,7 +161,7 @@ is_late(struct wait *w)
 
 /* One turn of waiting. */
 static om_status
-wait_a_turn(struct wait *w)
+wait_a_turn(struct waiting *w)
 {
 	if (++w->turns < SPINS) {
 		sched_yield();
@@ -191,7 +183,7 @@ wait_a_turn(struct wait *w)
 /* What was waited for may have come while it was looked for an end. */
 #define WAIT_UNTIL(l, s, from, ready)                                                  \
 	do {                                                                           \
-		struct wait wait_ = {(l), (s), (from), 0, 0};                          \
+		struct waiting wait_ = {(l), (s), (from), 0, 0};                          \
 		while (!(ready)) {                                                     \
 			const om_status st_ = wait_a_turn(&wait_);                     \
 			if (st_ != OM_OK && !(ready))                                  \
@@ -421,7 +413,7 @@ local_close(om_comm *c)
 	struct member *m = &l->all->member[c->rank];
 
 	atomic_store(&m->state, LEFT);
-	pthread_mutex_unlock(&m->life);
+	om_life_end(&m->life);
 	while (l->kept) {
 		struct kept *next = l->kept->next;
 		free(l->kept);
@@ -435,19 +427,6 @@ static const om_comm_ops local_ops = {
 	.all_gather = local_all_gather, .broadcast = local_broadcast, .send = local_send, .receive = local_receive,
 	.barrier = local_barrier, .abort = local_abort, .close = local_close,
 };
-
-static bool
-init_life(pthread_mutex_t *m)
-{
-	pthread_mutexattr_t a;
-
-	if (pthread_mutexattr_init(&a) != 0)
-		return false;
-	const bool ok = pthread_mutexattr_setpshared(&a, PTHREAD_PROCESS_SHARED) == 0
-		&& pthread_mutexattr_setrobust(&a, PTHREAD_MUTEX_ROBUST) == 0 && pthread_mutex_init(m, &a) == 0;
-	pthread_mutexattr_destroy(&a);
-	return ok;
-}
 
 om_status
 om_comm_local_new(om_session *s, uint32_t size, double limit, om_comm_local **out)
@@ -465,7 +444,7 @@ om_comm_local_new(om_session *s, uint32_t size, double limit, om_comm_local **ou
 	a->size = size;
 	a->limit = limit;
 	for (uint32_t r = 0; r < size; r++)
-		if (!init_life(&a->member[r].life)) {
+		if (!om_life_init(&a->member[r].life)) {
 			munmap(a, bytes);
 			return om_fail(s, OM_UNSUPPORTED, "this system has no robust mutexes, which tell that a rank has died");
 		}
@@ -482,7 +461,7 @@ om_comm_local_join(om_comm_local *a, om_session *s, uint32_t rank, om_comm **out
 	if (!l)
 		return om_fail(s, OM_MEMORY, "cannot allocate a communicator");
 	*l = (struct local){.comm = {&local_ops, rank, a->size}, .all = a};
-	if (rank >= a->size || atomic_load(&a->member[rank].state) != ABSENT || pthread_mutex_lock(&a->member[rank].life) != 0) {
+	if (rank >= a->size || atomic_load(&a->member[rank].state) != ABSENT || !om_life_begin(&a->member[rank].life)) {
 		free(l);
 		return om_fail(s, OM_USAGE, "rank %u of %u cannot join: there is no such rank, or it has joined", rank, a->size);
 	}

@@ -1,5 +1,9 @@
 /* Fibers; see fibers.h.  A switch saves the registers that a call keeps: in assembly for x86-64, by the C library
  * elsewhere. */
+/* Some systems declare ucontext.h for those who ask for X/Open. */
+#ifndef _XOPEN_SOURCE
+#define _XOPEN_SOURCE 700
+#endif
 #include <config.h>
 
 #include <stdlib.h>

@@ -95,17 +95,40 @@ om_sim_alloc(om_device *d, om_mem_kind kind, uint64_t bytes, om_mem *out)
 	return OM_DEVICE_OK;
 }
 
+/* The contents of pages at `to`, which are reserved; what was at `at` is not there any more. */
+#if defined HAVE_MREMAP && defined MAP_FIXED_NOREPLACE
+static bool
+move_pages(char *at, uint64_t bytes, char *to, bool *is_reserved)
+{
+	if (mremap(at, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == MAP_FAILED)
+		return false;
+	*is_reserved = map_nothing(at, bytes, MAP_FIXED_NOREPLACE) == at;
+	return true;
+}
+#else
+static bool
+move_pages(char *at, uint64_t bytes, char *to, bool *is_reserved)
+{
+	if (mprotect(to, bytes, PROT_READ | PROT_WRITE) != 0)
+		return false;
+	memcpy(to, at, bytes);
+	*is_reserved = map_nothing(at, bytes, MAP_FIXED) == at;
+	return *is_reserved;
+}
+#endif
+
 om_device_status
 om_sim_move(om_device *d, struct memory *m)
 {
 	const uint64_t bytes = pages(m->bytes);
 	char *to = d->is_fixed ? NULL : reserve(bytes);
+	bool is_reserved;
 
 	if (d->is_fixed)
 		return OM_DEVICE_OK;
-	if (!to || mremap(m->at, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == MAP_FAILED)
+	if (!to || !move_pages(m->at, bytes, to, &is_reserved))
 		return om_sim_fail(d, OM_DEVICE_MEMORY, "there are no addresses to move the memory of the simulated device to");
-	if (map_nothing(m->at, bytes, MAP_FIXED_NOREPLACE) == m->at)
+	if (is_reserved)
 		bury(d, m);
 	m->at = to;
 	return OM_DEVICE_OK;
