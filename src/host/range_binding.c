@@ -77,12 +77,35 @@ int64_t
 om_ranged_dim(const om_ranged *r, const int64_t *n, const char *symbol)
 {
 	const struct sizes s = {r, n};
-	int64_t was;
+	int64_t was, size;
 
-	return dim_at(&s, symbol, number_before(&s, symbol, strlen(symbol), &was) ? was : -1);
+	if (number_before(&s, symbol, strlen(symbol), &was))
+		return dim_at(&s, symbol, was);
+	size = dim_at(&s, symbol, -1);
+	return size >= 0 || om_dim_expression(symbol, number_after, &s, &size) ? size : -1;
 }
 
 /* ---- Dims that are expressions. ---- */
+
+/* Does each dim of an input that is called like an expression follow from it?  If not, an expression that inference made of such
+ * a name has another value. */
+static bool
+inputs_follow(const om_ranged *r, const int64_t *n)
+{
+	const struct sizes s = {r, n};
+	const om_block *open = r->open->first;
+	int64_t size;
+
+	for (uint32_t k = 0; k < open->nparam; k++) {
+		const om_shape *shape = &open->param[k]->shape;
+		const om_shape bound = bound_shape(r->bound, open->param[k]->name);
+		for (int d = 0; d < shape->rank && d < bound.rank; d++)
+			if (shape->dim[d] < 0 && shape->sym[d] && strpbrk(shape->sym[d], "+-*/()")
+			    && !om_dim_follows(shape->sym[d], number_before, number_after, &s, bound.dim[d], &size))
+				return false;
+	}
+	return true;
+}
 
 /* Differences may be negative, and are then none. */
 bool
@@ -95,7 +118,7 @@ om_ranged_dim_is_polynomial(const om_ranged *r, const char *symbol)
 			return true;
 		n[k] = r->range[k].high;
 	}
-	return strpbrk(symbol, "+*") && !strpbrk(symbol, "-/") && om_ranged_dim(r, n, symbol) >= 0;
+	return strpbrk(symbol, "+*") && !strpbrk(symbol, "-/") && inputs_follow(r, n) && om_ranged_dim(r, n, symbol) >= 0;
 }
 
 unsigned

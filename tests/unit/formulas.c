@@ -727,6 +727,39 @@ sizes_are_derived(void)
 	}
 }
 
+/* The rows of a Concat are a sum of symbols, also where an input is called like an expression. */
+static void
+joined_rows_are_derived(void)
+{
+	static const char text[] =
+		"program \"t\" ir 8 opset 17\n"
+		"^g(%%x: float32[N,4], %%y: float32[S,4], %%z: float32[%s,4]) {\n"
+		"	%%a = Exp(%%x)\n"
+		"	%%b = Concat(%%a, %%y) {axis = 0}\n"
+		"	%%c = Concat(%%z, %%b) {axis = 0}\n"
+		"	%%d = Exp(%%c)\n"
+		"	%%e = Exp(%%d)\n"
+		"	ret %%e\n"
+		"}\n";
+	static const char *const rows[] = {"S", "\"N + S\"", "\"N*2\""};
+	bench t;
+
+	for (int k = 0; k < 3; k++) {
+		char graph[400];
+		snprintf(graph, sizeof graph, text, rows[k]);
+		unit_start(&t, graph, NULL);
+		om_prog *p = plan_from(&t, OM_IO_ARENA, 1, 1 << 20, 3000);
+		uint64_t bytes;
+		CU_ASSERT_PTR_NULL(p->plan->formulas->why);
+		CU_ASSERT_PTR_NULL(p->plan->formulas->why_unproven);
+		CU_ASSERT(p->plan->formulas->checked < 100);
+		CU_ASSERT_FATAL(om_plan_arena_at(p->plan, 0, (int64_t[]){7, 5}, &bytes));
+		CU_ASSERT_EQUAL(bytes, shrunk(&t, t.p, 7, 5, 1 << 20, 3000));
+		om_prog_free(p);
+		bench_close(&t);
+	}
+}
+
 static CU_TestInfo formula_tests[] = {
 	{"polynomials are found from their values", polynomials_are_found_from_their_values},
 	{"what has no integer factors is no polynomial", what_has_no_integer_factors_is_no_polynomial},
@@ -746,6 +779,7 @@ static CU_TestInfo formula_tests[] = {
 	{"a size that is no polynomial is the reason", a_size_that_is_no_polynomial_is_the_reason},
 	{"one size that differs is found", one_size_that_differs_is_found},
 	{"sizes are derived", sizes_are_derived},
+	{"joined rows are derived", joined_rows_are_derived},
 	{"what is outside has quotients or is not known", what_is_outside_has_quotients_or_is_not_known},
 	CU_TEST_INFO_NULL
 };

@@ -118,6 +118,19 @@ transpose_cpu(om_op_context *c)
 
 /* ---- Concat. ---- */
 
+/* The symbol of a sum of dims; NULL: it is a number, or has none. */
+static const char *
+sum_text(const om_op_context *c, const om_shape *x, const om_shape *y, int axis)
+{
+	if (x->dim[axis] >= 0 && y->dim[axis] >= 0)
+		return NULL;
+	if (x->dim[axis] >= 0)
+		return om_dim_text_number(c, y->sym[axis], '+', x->dim[axis]);
+	if (y->dim[axis] >= 0)
+		return om_dim_text_number(c, x->sym[axis], '+', y->dim[axis]);
+	return om_dim_text(c, x->sym[axis], '+', y->sym[axis]);
+}
+
 static om_status
 concat_join(const om_op_context *c, uint32_t k, int axis, om_shape *out)
 {
@@ -130,7 +143,7 @@ concat_join(const om_op_context *c, uint32_t k, int axis, om_shape *out)
 		return om_op_fail(c->session, OM_SHAPE, c->op, "input %u is %s, expected %s", k,
 			om_shape_text(in, a, sizeof a), om_shape_text(&c->in[0].shape, b, sizeof b));
 	}
-	out->sym[axis] = NULL;
+	out->sym[axis] = sum_text(c, out, in, axis);
 	if (in->dim[axis] < 0 || out->dim[axis] < 0)
 		out->dim[axis] = OM_DIM_UNKNOWN;
 	else if (__builtin_add_overflow(out->dim[axis], in->dim[axis], &out->dim[axis]))
