@@ -235,22 +235,20 @@ infer_alone(om_host *h, om_prog *p, const char *passes)
 	return om_host_run(h, p, passes);
 }
 
-om_status
-om_host_run_open_sizes(om_host *h, const om_ranged *r, const int64_t *n, unsigned set, const char *passes, om_prog **out)
+/* Bind these symbols, all if `set` is NULL; with some alone, infer without what the file declares. */
+static om_status
+run_bound(om_host *h, const om_ranged *r, const int64_t *n, const unsigned *set, const char *passes, om_prog **out)
 {
 	const struct sizes s = {r, n};
-	om_binding *b = NULL;
+	om_binding *b = om_binding_new();
 	om_prog *p = NULL;
+	om_status st = !b ? om_fail(h->session, OM_MEMORY, "no memory to bind symbols")
+		: set ? bind_open_sizes(h->session, &s, *set, b) : om_bind_sizes(h->session, r, n, b);
 
-	*out = NULL;
-	if (set + 1 == 1u << r->nrange)
-		return om_host_run_sizes(h, r, n, passes, out);
-	b = om_binding_new();
-	om_status st = b ? bind_open_sizes(h->session, &s, set, b) : om_fail(h->session, OM_MEMORY, "no memory to bind symbols");
 	if (st == OM_OK)
 		st = om_prog_bind(h->session, r->open, b, &p);
 	if (st == OM_OK)
-		st = infer_alone(h, p, passes);
+		st = set ? infer_alone(h, p, passes) : om_host_run(h, p, passes);
 	om_binding_free(b);
 	if (st != OM_OK)
 		om_prog_free(p);
@@ -259,19 +257,13 @@ om_host_run_open_sizes(om_host *h, const om_ranged *r, const int64_t *n, unsigne
 }
 
 om_status
+om_host_run_open_sizes(om_host *h, const om_ranged *r, const int64_t *n, unsigned set, const char *passes, om_prog **out)
+{
+	return run_bound(h, r, n, set + 1 == 1u << r->nrange ? NULL : &set, passes, out);
+}
+
+om_status
 om_host_run_sizes(om_host *h, const om_ranged *r, const int64_t *n, const char *passes, om_prog **out)
 {
-	om_binding *b = om_binding_new();
-	om_prog *p = NULL;
-	om_status st = b ? om_bind_sizes(h->session, r, n, b) : om_fail(h->session, OM_MEMORY, "no memory to bind symbols");
-
-	if (st == OM_OK)
-		st = om_prog_bind(h->session, r->open, b, &p);
-	if (st == OM_OK)
-		st = om_host_run(h, p, passes);
-	om_binding_free(b);
-	if (st != OM_OK)
-		om_prog_free(p);
-	*out = st == OM_OK ? p : NULL;
-	return st;
+	return run_bound(h, r, n, NULL, passes, out);
 }

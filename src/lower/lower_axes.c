@@ -128,16 +128,14 @@ om_lower_quantize(struct om_layout *l, om_op *op, bool *done)
 	return om_lower_pointwise(l, op, done);
 }
 
-/* The scale and the zero point are those of all elements, in whatever order. */
-om_status
-om_lower_dynamic_quantize(struct om_layout *l, om_op *op, bool *done)
+/* A copy of the op computes its outputs, all in the form of `like`. */
+static om_status
+follow_all(struct om_layout *l, om_op *op, om_op *copy, const om_form *like, bool *done)
 {
 	om_value **out = OM_NEWN(l->mem, om_value *, op->nout);
-	om_form y = *om_lower_form(l, op->in[0]);
+	om_form y = *like;
 
-	if (!has_form(l, op->in[0]))
-		return OM_OK;
-	OM_TRY(om_lower_insert_all(l, op, om_lower_copy(l, op, 1, &y.value), op, out));
+	OM_TRY(om_lower_insert_all(l, op, copy, op, out));
 	for (uint32_t k = 0; k < op->nout; k++) {
 		y.value = out[k];
 		if (out[k])
@@ -146,6 +144,17 @@ om_lower_dynamic_quantize(struct om_layout *l, om_op *op, bool *done)
 	om_lower_done(l, op, &l->n.followed);
 	*done = true;
 	return OM_OK;
+}
+
+/* The scale and the zero point are those of all elements, in whatever order. */
+om_status
+om_lower_dynamic_quantize(struct om_layout *l, om_op *op, bool *done)
+{
+	om_form y = *om_lower_form(l, op->in[0]);
+
+	if (!has_form(l, op->in[0]))
+		return OM_OK;
+	return follow_all(l, op, om_lower_copy(l, op, 1, &y.value), &y, done);
 }
 
 /* Sums and products of quantized tensors, which are inputs 0 and 3. */
@@ -178,7 +187,7 @@ om_status
 om_lower_axis_attr(struct om_layout *l, om_op *op, bool *done)
 {
 	const bool joins = strcmp(op->type, "Concat") == 0;
-	om_value **in = OM_NEWN(l->mem, om_value *, op->nin), **out = OM_NEWN(l->mem, om_value *, op->nout);
+	om_value **in = OM_NEWN(l->mem, om_value *, op->nin);
 	const om_value *most = joins ? op->out[0] : op->in[0];
 	const int *order = NULL;
 	int axis;
@@ -195,15 +204,7 @@ om_lower_axis_attr(struct om_layout *l, om_op *op, bool *done)
 	}
 	om_op *copy = om_lower_copy(l, op, op->nin, in);
 	set_int(l, copy, "axis", om_lower_position(y.axis, most->shape.rank, axis));
-	OM_TRY(om_lower_insert_all(l, op, copy, op, out));
-	for (uint32_t k = 0; k < op->nout; k++) {
-		y.value = out[k];
-		if (out[k])
-			OM_TRY(om_lower_define(l, op, k, &y));
-	}
-	om_lower_done(l, op, &l->n.followed);
-	*done = true;
-	return OM_OK;
+	return follow_all(l, op, copy, &y, done);
 }
 
 /* ---- Lists that name axes, or have an element per axis. ---- */

@@ -34,12 +34,6 @@ static const struct {
 	[OM_LAMB] = {"lamb", 2, 1u << OM_UPDATE_RATE | 1u << OM_UPDATE_ROOT | 1u << OM_UPDATE_LEFT},
 };
 
-uint32_t
-om_update_nstate(enum om_update_kind kind)
-{
-	return kinds[kind].nstate;
-}
-
 static bool
 find_kind(const om_op *op, enum om_update_kind *kind)
 {

@@ -15,7 +15,4 @@ struct om_update_attrs {
 /* `prepare`, with a state of struct om_update_attrs: check the shapes. */
 om_status om_update_prepare(om_op_context *c, void **state);
 
-/* The number of states of an optimizer. */
-uint32_t om_update_nstate(enum om_update_kind kind);
-
 #endif
