@@ -5,6 +5,7 @@ nets.py make FOLDER DIGITS [large]   steps (resnet.onnx, gpt.onnx, and digits.on
 nets.py near A B              losses and weights of two trainings: losses within 1e-6 of their size, and a rounding of the print
 nets.py kill COUNT SEED ...   runs the training step `...`, kills a process of it COUNT times, resumes, compares with an undisturbed one
 """
+import glob
 import os
 import random
 import re
@@ -159,31 +160,52 @@ def ranks_of(pid):
     return [p for p in all_ if program(p).endswith(b"onnxmem")]
 
 
+def first_checkpoint(child, path):
+    """The time at which the ranks have trained for some steps; None if the command ended before anybody looked."""
+    while not os.path.exists(path):
+        if child.poll() is not None:
+            return None
+        time.sleep(0.001)
+    return time.monotonic()
+
+
+def equal_files(a, b):
+    one, two = np.load(a), np.load(b)
+    return one.files == two.files and all(one[k].tobytes() == two[k].tobytes() for k in one.files)
+
+
 def kill(count, seed, *command):
-    chance, env = random.Random(int(seed)), dict(os.environ, LC_ALL="C")
+    """Kills only count while ranks train: on a fast machine a moment drawn in seconds may be after the end of the command, so moments are
+    drawn as parts of the time that an undisturbed run takes after its first checkpoint, and what came too late is tried again."""
+    chance, count, env = random.Random(int(seed)), int(count), dict(os.environ, LC_ALL="C")
     run = [*command, "--ordered", "--every", "7", "--resume", "--checkpoint"]
-    longest = hit = 0
-    subprocess.run([*run, "whole.npz"], check=True, env=env, stdout=subprocess.DEVNULL)
-    for _ in range(int(count)):
+    for left in glob.glob("whole.npz") + glob.glob("dead.npz"):
+        os.remove(left)   # a training that is over would go on with it
+    whole = subprocess.Popen([*run, "whole.npz"], env=env, stdout=subprocess.DEVNULL)
+    start = first_checkpoint(whole, "whole.npz")
+    assert whole.wait() == 0
+    lasts = time.monotonic() - start if start else 0
+    longest = hit = equal = 0
+    for _ in range(20 * count):
+        if hit == count:
+            break
+        if os.path.exists("dead.npz"):
+            os.remove("dead.npz")
         child = subprocess.Popen([*run, "dead.npz"], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        for _ in range(200):
-            if child.poll() is not None or ranks_of(child.pid):
-                break
-            time.sleep(0.05)
-        time.sleep(chance.uniform(0.02, 0.6))
+        if first_checkpoint(child, "dead.npz"):
+            time.sleep(chance.uniform(0, 0.7) * lasts)
         try:
             os.kill(chance.choice(ranks_of(child.pid)), signal.SIGKILL)
-            hit += 1
-        except (IndexError, ProcessLookupError, FileNotFoundError):
-            pass
+        except (IndexError, ProcessLookupError):
+            child.communicate(timeout=LIMIT)
+            continue
         start = time.monotonic()
         child.communicate(timeout=LIMIT)
-        longest = max(longest, time.monotonic() - start)
-    subprocess.run([*run, "dead.npz"], check=True, env=env, stdout=subprocess.DEVNULL)
-    one, two = np.load("whole.npz"), np.load("dead.npz")
-    same = one.files == two.files and all(one[k].tobytes() == two[k].tobytes() for k in one.files)
-    print(hit, "kills, ends within", round(longest, 2), "s, the same in the end:", same)
-    return same and hit > 0
+        longest, hit = max(longest, time.monotonic() - start), hit + 1
+        subprocess.run([*run, "dead.npz"], check=True, env=env, stdout=subprocess.DEVNULL)
+        equal += equal_files("whole.npz", "dead.npz")
+    print(hit, "kills, ends within", round(longest, 2), "s, the same in the end:", equal)
+    return equal == hit == count
 
 
 sys.exit({"make": make, "near": near, "kill": kill}[sys.argv[1]](*sys.argv[2:]) is False)
