@@ -44,6 +44,8 @@ typedef struct om_comm_ops {
 	void (*abort)(om_comm *c, const char *why);
 	/* Leave, and free what the communicator holds, itself included. */
 	void (*close)(om_comm *c);
+	/* May another thread than the one that opened it make calls, one at a time? */
+	bool may_change_thread;
 } om_comm_ops;
 
 /* A communicator, as one rank has it: the first member of the struct of an implementation. */
@@ -86,6 +88,36 @@ OM_API void om_comm_close(om_comm *c);
 /* Do all ranks have the same `bytes` bytes?  OM_USAGE, on every rank, with a sentence that names the first rank that differs
  * from rank 0, and `what` it is. */
 OM_API om_status om_comm_agree(om_comm *c, om_session *s, const char *what, const void *data, size_t bytes);
+
+/* ---- Transfers that go on while the caller computes. ---- */
+
+/* A communicator that makes the calls of `inner` by a thread of its own, in the order in which they come, and that starts collectives
+ * without waiting for them.  It owns `inner`, unless this fails.  OM_UNSUPPORTED if `inner` is for one thread alone; OM_MEMORY. */
+OM_API om_status om_comm_queue_new(om_session *s, om_comm *inner, om_comm **out);
+
+/* As om_comm_all_reduce(), om_comm_reduce_scatter() and om_comm_all_gather(), but a communicator of om_comm_queue_new() returns at once:
+ * the memory, and the ranks of the group, belong to the transfer until om_comm_wait() returns.  Every other communicator returns
+ * when it is done. */
+OM_API om_status om_comm_start_all_reduce(om_comm *c, om_session *s, om_comm_group g, om_dtype type, void *data, uint64_t n,
+	bool ordered);
+/* See om_comm_start_all_reduce(). */
+OM_API om_status om_comm_start_reduce_scatter(om_comm *c, om_session *s, om_comm_group g, om_dtype type, const void *in, void *out,
+	uint64_t n, bool ordered);
+/* See om_comm_start_all_reduce(). */
+OM_API om_status om_comm_start_all_gather(om_comm *c, om_session *s, om_comm_group g, const void *in, void *out, uint64_t bytes);
+/* Wait for the end of the transfer that was started with the output `data`, if there is one.  Its failure, or that of one before it. */
+OM_API om_status om_comm_wait(om_comm *c, om_session *s, const void *data);
+/* End the transfers that were started and that nobody will wait for, as a run has failed: afterwards none of them uses its memory, and the
+ * communicator is of no use if there were any.  NULL is fine. */
+OM_API void om_comm_cancel(om_comm *c);
+
+/* How long a communicator was at work. */
+typedef struct om_comm_times {
+	double transfer;         /* seconds that all its calls took */
+	double waiting;          /* seconds that its caller waited for them */
+} om_comm_times;
+/* The times of a communicator of om_comm_queue_new(); 0 of others. */
+OM_API om_comm_times om_comm_get_times(om_comm *c);
 
 /* Memory that the ranks of one machine share. */
 typedef struct om_comm_local om_comm_local;

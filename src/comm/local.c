@@ -425,7 +425,7 @@ local_close(om_comm *c)
 static const om_comm_ops local_ops = {
 	.size = sizeof(om_comm_ops), .name = "local", .all_reduce = local_all_reduce, .reduce_scatter = local_reduce_scatter,
 	.all_gather = local_all_gather, .broadcast = local_broadcast, .send = local_send, .receive = local_receive,
-	.barrier = local_barrier, .abort = local_abort, .close = local_close,
+	.barrier = local_barrier, .abort = local_abort, .close = local_close, .may_change_thread = true,
 };
 
 om_status

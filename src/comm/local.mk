@@ -1,4 +1,4 @@
-libcore_la_SOURCES += %D%/comm.c %D%/local.c %D%/module.h %D%/open.c %D%/sum.c %D%/sum.h
+libcore_la_SOURCES += %D%/comm.c %D%/local.c %D%/module.h %D%/open.c %D%/queue.c %D%/sum.c %D%/sum.h
 
 # The communicator over MPI, which the library loads when a run asks for it.
 if HAVE_MPI

@@ -16,7 +16,9 @@
 #include "ir/binding.h"
 #include "ir/type.h"
 #include "kernels/cpu/kernels.h"
+#include "onnxmem/comm.h"
 #include "opdef/kernel_call.h"
+#include "opdef/transfers.h"
 
 static uint32_t
 list_ops(om_op **order, uint32_t n, const om_block *b)
@@ -222,6 +224,7 @@ exec_new_guarded(om_session *s, const om_prog *p, const om_plan *plan, const om_
 	if (!om_kernels_isa(s))
 		return OM_USAGE;
 	OM_TRY(om_prog_is_runnable(s, p));
+	OM_TRY(om_transfers_check(s, p));
 	om_exec *e = new_exec(s, p, plan, &options);
 	om_status st = e->plan ? om_plan_verify(s, p, e->plan) : OM_OK;
 	if (st == OM_OK && options.kernels)
@@ -468,8 +471,10 @@ om_exec_run(om_exec *e)
 {
 	e->budget.is_exceeded = false;
 	const om_status st = exec_run(e);
-	if (st != OM_OK)
+	if (st != OM_OK) {
+		om_comm_cancel(e->options.comm);
 		om_exec_device_stop(e);
+	}
 	if (st != OM_MEMORY || !e->budget.is_exceeded)
 		return st;
 	return om_fail(e->session, OM_MEMORY, "the temporary memory of kernels, strings and objects would exceed the memory "

@@ -4,5 +4,7 @@
 #define OM_DIST_DOMAIN_H
 
 #define OM_DIST_DOMAIN "org.onnxmem.dist"
+/* The attribute of a collective that is only started: a Wait ends it. */
+#define OM_ATTR_ASYNC "async"
 
 #endif

@@ -4,4 +4,4 @@ libops_la_SOURCES += \
 	%D%/geometry/window.c %D%/geometry/window.h %D%/gradient_op.h %D%/update_op.h \
 	%D%/kernel.c %D%/max_sizes.c %D%/max_sizes.h %D%/kernel_call.h %D%/kernel_registry.c %D%/numbers.h %D%/op_context.c %D%/op_context.h %D%/op_rule.c %D%/op_rule.h \
 	%D%/partial_shape_data.c %D%/rewrite.c %D%/rewrite_internal.h %D%/shape_check.c \
-	%D%/slice.c %D%/slice.h %D%/slice_build.c %D%/types.h
+	%D%/slice.c %D%/slice.h %D%/slice_build.c %D%/transfers.c %D%/transfers.h %D%/types.h

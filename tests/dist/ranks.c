@@ -2,6 +2,7 @@
 /* Communicators: `ranks local N` forks N ranks, `mpirun -n N ranks mpi` is one of them, and `ranks threads N` has a thread for
  * each.  All ranks check the same: sums of every type and of sizes around those of pieces, ordered sums to the last bit,
  * groups, messages whose tags come in another order, what ranks agree on; and programs of collectives, run in all ways.
+ * With `queue` after N, the calls of a rank are made by a thread of its own.
  * `ranks die HOW` checks what becomes of the others when a rank dies, leaves, ends the run, or does not answer.
  * Rank 0 prints TAP. */
 #include <config.h>
@@ -291,6 +292,49 @@ check_messages(struct rank *r)
 	free(y);
 }
 
+/* More sums than a queue holds, all started before one is waited for, from the last to the first; then one of each kind. */
+static void
+check_transfers(struct rank *r)
+{
+	enum { MANY = 150, N = 1001 };
+	const om_comm_group all = {0};
+	const uint32_t size = r->c->size, rank = r->c->rank;
+	double *x = malloc(sizeof *x * MANY * N), *rows = malloc(sizeof *rows * N * size), *whole = malloc(sizeof *whole * N * size);
+	bool ok = true;
+
+	for (uint64_t k = 0; k < (uint64_t)MANY * N; k++)
+		x[k] = value(rank, k);
+	for (uint64_t k = 0; k < MANY; k++)
+		ok &= is_ok(r->s, om_comm_start_all_reduce(r->c, r->s, all, OM_FLOAT64, x + k * N, N, k % 2));
+	for (uint64_t k = MANY; k-- > 0;)
+		ok &= is_ok(r->s, om_comm_wait(r->c, r->s, x + k * N));
+	for (uint64_t k = 0; k < (uint64_t)MANY * N && ok; k++) {
+		double want = 0;
+		for (uint32_t i = 0; i < size; i++)
+			want += value(i, k);
+		ok &= x[k] == want;
+	}
+	point(r, ok, "sums that are started, and waited for in another order");
+	for (uint64_t k = 0; k < (uint64_t)N * size; k++)
+		rows[k] = value(rank, k);
+	ok = is_ok(r->s, om_comm_start_reduce_scatter(r->c, r->s, all, OM_FLOAT64, rows, x, N, false))
+	     && is_ok(r->s, om_comm_start_all_gather(r->c, r->s, all, x, whole, sizeof *x * N))
+	     && is_ok(r->s, om_comm_wait(r->c, r->s, whole)) && is_ok(r->s, om_comm_wait(r->c, r->s, x))
+	     && is_ok(r->s, om_comm_wait(r->c, r->s, rows));
+	for (uint64_t k = 0; k < (uint64_t)N * size && ok; k++) {
+		double want = 0;
+		for (uint32_t i = 0; i < size; i++)
+			want += value(i, k);
+		ok &= whole[k] == want;
+	}
+	point(r, ok, "one that reads what the one before it computes");
+	om_comm_cancel(r->c);
+	point(r, is_ok(r->s, om_comm_barrier(r->c, r->s)), "nothing to cancel");
+	free(x);
+	free(rows);
+	free(whole);
+}
+
 static void
 check_agreement(struct rank *r)
 {
@@ -340,6 +384,34 @@ is_run(struct rank *r, const char *text, om_exec_options o, const char *passes)
 	free(x.data);
 	bench_close(&b);
 	return ok;
+}
+
+/* The same, but collectives are started first, and end later. */
+static void
+check_transfer_programs(struct rank *r)
+{
+	const uint32_t size = r->c->size;
+	char text[2048];
+
+	snprintf(text, sizeof text,
+		"program \"t\" ir 8 opset 17 opset org.onnxmem.dist 1\n"
+		"^main(%%x: float32[%u]) {\n"
+		"\t%%ta = org.onnxmem.dist::AllReduce(%%x) {ranks = %u, async = 1}\n"
+		"\t%%n = Neg(%%x)\n"
+		"\t%%m = Neg(%%x)\n"
+		"\t%%tp = org.onnxmem.dist::ReduceScatter(%%m) {ranks = %u, async = 1}\n"
+		"\t%%a = org.onnxmem.dist::Wait(%%ta)\n"
+		"\t%%p = org.onnxmem.dist::Wait(%%tp, %%m)\n"
+		"\t%%tg = org.onnxmem.dist::AllGather(%%p) {ranks = %u, async = 1}\n"
+		"\t%%b = org.onnxmem.dist::Broadcast(%%n) {root = %u}\n"
+		"\t%%g = org.onnxmem.dist::Wait(%%tg, %%p)\n"
+		"\tret %%a, %%p, %%g, %%b\n"
+		"}\n", size * 3, size, size, size, size - 1);
+	for (int w = 0; w < NWAY; w++) {
+		char what[100];
+		snprintf(what, sizeof what, "a program of transfers, %s", way_text[w]);
+		point(r, is_run(r, text, ways[w], w == SEPARATE ? "shapes,fold" : om_default_pipeline()), what);
+	}
 }
 
 static void
@@ -437,8 +509,10 @@ check_all(om_comm *c)
 	check_moves(&r);
 	check_groups(&r);
 	check_messages(&r);
+	check_transfers(&r);
 	check_agreement(&r);
 	check_programs(&r);
+	check_transfer_programs(&r);
 	check_rings(&r);
 	check_refusals(&r);
 	point(&r, is_ok(r.s, om_comm_barrier(c, r.s)), "all are there at the end");
@@ -450,6 +524,21 @@ check_all(om_comm *c)
 }
 
 /* ---- Ranks of this machine. ---- */
+
+static bool is_queued;
+
+/* With a queue around the communicator, if one is wanted. */
+static bool
+has_queue(om_session *s, om_comm **c)
+{
+	om_comm *inner = *c;
+
+	if (is_queued && !is_ok(s, om_comm_queue_new(s, inner, c))) {
+		*c = inner;
+		return false;
+	}
+	return true;
+}
 
 struct start {
 	om_comm_local *l;
@@ -466,7 +555,7 @@ run_rank(void *arg)
 	om_comm *c = NULL;
 
 	t->bad = 1;
-	if (is_ok(s, om_comm_local_join(t->l, s, t->rank, &c)))
+	if (is_ok(s, om_comm_local_join(t->l, s, t->rank, &c)) && has_queue(s, &c))
 		t->bad = t->run(c);
 	om_comm_close(c);
 	om_session_free(s);
@@ -575,14 +664,71 @@ meet_fault(om_comm *c)
 	if (c->rank == c->size - 1) {
 		bad |= be_at_fault(c, s);
 	} else {
-		for (int k = 0; k < 1000000 && st == OM_OK; k++)
-			st = om_comm_all_reduce(c, s, (om_comm_group){0}, OM_FLOAT32, x, 100000, false);
+		for (int k = 0; k < 1000000 && st == OM_OK; k++) {
+			st = om_comm_start_all_reduce(c, s, (om_comm_group){0}, OM_FLOAT32, x, 100000, false);
+			if (st == OM_OK)
+				st = om_comm_wait(c, s, x);
+		}
 		bad |= !is_told(s, st, OM_RUN, faults[fault].sentence);
 		bad |= !is_told(s, om_comm_barrier(c, s), OM_RUN, faults[fault].sentence);
 	}
 	free(x);
 	om_session_free(s);
 	return bad;
+}
+
+/* Rank 0 starts a sum that no other rank takes part in, and gives up: afterwards the memory is its own again, and nothing works. */
+static int
+cancels(om_comm *c)
+{
+	om_session *s = om_session_new();
+	float *x = calloc(1000, sizeof *x);
+	int bad = 0;
+
+	if (c->rank == 0) {
+		bad |= !is_ok(s, om_comm_start_all_reduce(c, s, (om_comm_group){0}, OM_FLOAT32, x, 1000, false));
+		bad |= !is_ok(s, om_comm_start_all_reduce(c, s, (om_comm_group){0}, OM_FLOAT32, x, 1000, false));
+		om_comm_cancel(c);
+		free(x);
+		x = NULL;
+		bad |= !is_told(s, om_comm_wait(c, s, &bad), OM_STOPPED, "the run was stopped");
+		bad |= !is_told(s, om_comm_barrier(c, s), OM_STOPPED, "the run was stopped");
+		om_comm_abort(c, "given up");
+	} else {
+		bad |= !is_told(s, om_comm_receive(c, s, 0, 1, &bad, sizeof bad), OM_RUN, "given up");
+	}
+	free(x);
+	om_session_free(s);
+	return bad;
+}
+
+/* A session that is stopped ends a wait, as it ends a run. */
+static int
+stops(om_comm *c)
+{
+	om_session *s = om_session_new();
+	float x = 1;
+	int bad = 0;
+
+	if (c->rank == 0) {
+		om_session_stop(s, true);
+		bad |= !is_told(s, om_comm_all_reduce(c, s, (om_comm_group){0}, OM_FLOAT32, &x, 1, false), OM_STOPPED, "was stopped");
+		om_comm_abort(c, "stopped");
+	} else {
+		bad |= !is_told(s, om_comm_receive(c, s, 0, 1, &x, sizeof x), OM_RUN, "stopped");
+	}
+	om_session_free(s);
+	return bad;
+}
+
+static int
+check_ends(void)
+{
+	const int cancelled = run_processes(2, 20, cancels, UINT32_MAX), stopped = run_processes(2, 20, stops, UINT32_MAX);
+
+	printf("%s %d - transfers that nobody waits for are cancelled\n", cancelled ? "not ok" : "ok", NFAULT + 1);
+	printf("%s %d - who waits may be stopped\n", stopped ? "not ok" : "ok", NFAULT + 2);
+	return cancelled | stopped;
 }
 
 static int
@@ -595,7 +741,9 @@ check_faults(void)
 		printf("%s %d - a rank is %s: the others end with a sentence\n", one ? "not ok" : "ok", fault + 1, faults[fault].name);
 		bad |= one;
 	}
-	printf("1..%d\n", NFAULT);
+	if (is_queued)
+		bad |= check_ends();
+	printf("1..%d\n", NFAULT + 2 * is_queued);
 	return bad;
 }
 
@@ -605,6 +753,7 @@ main(int argc, char **argv)
 	const char *how = argc > 1 ? argv[1] : "";
 	const uint32_t n = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 1;
 
+	is_queued = argc > 2 && strcmp(argv[argc - 1], "queue") == 0;
 	if (strcmp(how, "local") == 0)
 		return run_processes(n, 5, check_all, UINT32_MAX);
 	if (strcmp(how, "threads") == 0)
@@ -615,7 +764,7 @@ main(int argc, char **argv)
 	om_comm *c;
 	if (!is_ok(s, om_comm_mpi_open(s, 60, &c)))
 		return 77;
-	const int bad = check_all(c);
+	const int bad = !has_queue(s, &c) || check_all(c);
 	om_comm_close(c);
 	om_session_free(s);
 	return bad;

@@ -60,7 +60,52 @@ plan_for_every_order_needs_data_between_them(void)
 	bench_close(&b);
 }
 
+static const struct transfer {
+	const char *ops, *told;
+} transfers[] = {
+	{"%t = org.onnxmem.dist::AllReduce(%x) {async = 1}\n%n = Neg(%x)\n%a = org.onnxmem.dist::Wait(%t)\n", NULL},
+	{"%t = org.onnxmem.dist::ReduceScatter(%x) {ranks = 2, async = 1}\n%n = Neg(%x)\n%a = org.onnxmem.dist::Wait(%t, %x)\n", NULL},
+	{"%t = org.onnxmem.dist::AllReduce(%x) {async = 1}\n%a = Neg(%t)\n", "t is read before the end of its transfer"},
+	{"%t = org.onnxmem.dist::AllReduce(%x) {async = 1}\n%b = Neg(%t)\n%c = org.onnxmem.dist::Wait(%t)\n%a = Add(%b, %c)\n",
+		"t is read before the end of its transfer"},
+	{"%a = org.onnxmem.dist::AllReduce(%x) {async = 1}\n", "a is read before the end of its transfer"},
+	{"%t = org.onnxmem.dist::AllReduce(%x) {async = 1}\n%a = Neg(%x)\n", "is ended by one Wait, and that of t by 0"},
+	{"%t = org.onnxmem.dist::AllReduce(%x) {async = 1}\n%b = org.onnxmem.dist::Wait(%t)\n%c = org.onnxmem.dist::Wait(%t)\n"
+		"%a = Add(%b, %c)\n", "is ended by one Wait, and that of t by 2"},
+	{"%t = org.onnxmem.dist::ReduceScatter(%x) {ranks = 2, async = 1}\n%a = org.onnxmem.dist::Wait(%t)\n",
+		"the transfer reads x, which has to be an input of the Wait for t"},
+	{"%t = org.onnxmem.dist::AllGather(%x) {ranks = 2, async = 1}\n%a = org.onnxmem.dist::Wait(%t)\n",
+		"the transfer reads x, which has to be an input of the Wait for t"},
+	{"%n = Neg(%x)\n%a = org.onnxmem.dist::Wait(%n)\n", "n is the output of a Neg, and no transfer"},
+};
+
+/* With a plan and without one. */
+static void
+transfers_end_before_they_are_read(void)
+{
+	for (size_t k = 0; k < sizeof transfers / sizeof transfers[0]; k++) {
+		const om_exec_options alone = OM_EXEC_OPTIONS(.no_reuse = true);
+		bench b = bench_open();
+		char text[600];
+
+		snprintf(text, sizeof text, "program \"t\" ir 8 opset 17 opset org.onnxmem.dist 1\n^g(%%x: float32[4,6]) {\n%sret %%a\n}\n",
+			transfers[k].ops);
+		om_status st = bench_plan(&b, text, om_default_pipeline());
+		if (st == OM_OK)
+			st = om_plan_verify(b.s, b.p, b.p->plan);
+		CU_ASSERT(transfers[k].told ? is_told(b.s, st, OM_INVALID, transfers[k].told) : is_ok(b.s, st));
+		bench_close(&b);
+		b = bench_open();
+		st = bench_plan(&b, text, "inline,shapes,fold");
+		if (st == OM_OK)
+			st = bench_exec(&b, &alone);
+		CU_ASSERT(transfers[k].told ? is_told(b.s, st, OM_INVALID, transfers[k].told) : is_ok(b.s, st));
+		bench_close(&b);
+	}
+}
+
 static CU_TestInfo tests[] = {
+	{"the output of a transfer is read after its end", transfers_end_before_they_are_read},
 	{"a plan for another order of collectives is refused", plan_for_another_order_is_refused},
 	{"a plan for every order needs data between collectives", plan_for_every_order_needs_data_between_them},
 	CU_TEST_INFO_NULL

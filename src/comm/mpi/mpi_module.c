@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The module onnxmem-mpi.so: the communicator over MPI.
  *
- * Calls are nonblocking and polled, so that a rank that waits can be stopped and has a time limit.  All are made by the
- * thread that started MPI (MPI_THREAD_FUNNELED).  A failure of MPI, a rank that left and a limit end all ranks by
+ * Calls are nonblocking and polled, so that a rank that waits can be stopped and has a time limit.  They are made by one thread
+ * at a time (MPI_THREAD_SERIALIZED), or, where MPI does not allow that, by the one that started it.  A failure of MPI, a rank that left and a limit end all ranks by
  * MPI_Abort, after the sentence: there is no way on from them.
  *
  * Elements that MPI has no type for are summed by an operation of our own. */
@@ -252,26 +252,35 @@ mpi_close(om_comm *c)
 static const om_comm_ops mpi_ops = {
 	.size = sizeof(om_comm_ops), .name = "mpi", .all_reduce = mpi_all_reduce, .reduce_scatter = mpi_reduce_scatter,
 	.all_gather = mpi_all_gather, .broadcast = mpi_broadcast, .send = mpi_send, .receive = mpi_receive,
+	.barrier = mpi_barrier, .abort = mpi_abort, .close = mpi_close, .may_change_thread = true,
+};
+
+/* Of an MPI that is for the thread that started it. */
+static const om_comm_ops funneled_ops = {
+	.size = sizeof(om_comm_ops), .name = "mpi", .all_reduce = mpi_all_reduce, .reduce_scatter = mpi_reduce_scatter,
+	.all_gather = mpi_all_gather, .broadcast = mpi_broadcast, .send = mpi_send, .receive = mpi_receive,
 	.barrier = mpi_barrier, .abort = mpi_abort, .close = mpi_close,
 };
 
 static om_status
-start(const om_comm_calls *calls, om_session *s)
+start(const om_comm_calls *calls, om_session *s, bool *serialized)
 {
 	int there = 0, level = 0;
 
 	MPI_Initialized(&there);
 	if (there)
 		return calls->fail(s, OM_UNSUPPORTED, "MPI was started before in this process");
-	if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS || level < MPI_THREAD_FUNNELED)
+	if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS || level < MPI_THREAD_FUNNELED)
 		return calls->fail(s, OM_UNSUPPORTED, "MPI does not start, or not for a process with threads");
+	*serialized = level >= MPI_THREAD_SERIALIZED;
 	return OM_OK;
 }
 
 om_status
 om_comm_module(const om_comm_calls *calls, om_session *s, double limit, om_comm **out)
 {
-	const om_status st = start(calls, s);
+	bool serialized = false;
+	const om_status st = start(calls, s, &serialized);
 	int rank = 0, size = 1;
 
 	if (st != OM_OK)
@@ -292,7 +301,7 @@ om_comm_module(const om_comm_calls *calls, om_session *s, double limit, om_comm 
 	MPI_Type_commit(&m->bfloat);
 	MPI_Op_create(sum_half, 1, &m->half_sum);
 	MPI_Op_create(sum_bfloat, 1, &m->bfloat_sum);
-	m->comm = (om_comm){&mpi_ops, (uint32_t)rank, (uint32_t)size};
+	m->comm = (om_comm){serialized ? &mpi_ops : &funneled_ops, (uint32_t)rank, (uint32_t)size};
 	*out = &m->comm;
 	return OM_OK;
 }

@@ -59,11 +59,19 @@ AllGather_grad(om_grad *g)
 	om_grad_set_input_grad(g, 1, om_emit_zeros_as(g, op->in[1]));
 }
 
+/* The gradient of a collective that was only started is a whole one. */
+static void
+Wait_grad(om_grad *g)
+{
+	om_grad_set_input_grad(g, 0, om_grad_output_grad(g, 0));
+}
+
 /* ---- The table. ---- */
 
 const om_gradient om_gradients_collectives[] = {
 	{.domain = OM_DIST_DOMAIN, .name = "AllReduce", .since = 1, .rule = AllReduce_grad},
 	{.domain = OM_DIST_DOMAIN, .name = "ReduceScatter", .since = 1, .rule = ReduceScatter_grad},
 	{.domain = OM_DIST_DOMAIN, .name = "AllGather", .since = 1, .rule = AllGather_grad},
+	{.domain = OM_DIST_DOMAIN, .name = "Wait", .since = 1, .rule = Wait_grad},
 	{0}
 };

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collectives: org.onnxmem.dist AllReduce, ReduceScatter, AllGather, Broadcast, Send, Recv.
+/* Collectives: org.onnxmem.dist AllReduce, ReduceScatter, AllGather, Broadcast, Send, Recv, Wait.
  *
  * They call the communicator of the run (onnxmem/comm.h).  Without one, a run has one rank: collectives of one rank copy, and
  * those of more fail.  `ranks` is how many ranks take part, which decides shapes; 0, where it is allowed, is any number.
  * `group` lists those that take part, all by default.  All have effects and are never merged or repeated, so that schedules
- * keep their order, which has to be the same on all ranks. */
+ * keep their order, which has to be the same on all ranks.
+ *
+ * With async = 1 a collective is started, and its output may only be read by a Wait, which ends the transfer.  What the transfer reads and the output does
+ * not share has to be an input of the Wait, too: so the memory of a transfer is live until it is over, for every planner. */
 #include <config.h>
 
 #include <string.h>
@@ -26,7 +29,7 @@ enum { MOST_RANKS = 1 << 20, MOST_TAG = 0x7ff0 };
 /* The attributes. */
 struct dist {
 	om_ints group;
-	int64_t ranks, ordered, root, peer, tag;
+	int64_t ranks, ordered, async, root, peer, tag;
 };
 
 /* ---- Shapes. ---- */
@@ -110,6 +113,17 @@ gather_infer(om_op_context *c)
 	y->dim[0] = y->dim[0] >= 0 ? y->dim[0] * ranks : OM_DIM_UNKNOWN;
 	y->sym[0] = NULL;
 	return OM_OK;
+}
+
+/* Inputs after the first are what the transfer reads. */
+static om_status
+wait_infer(om_op_context *c)
+{
+	const om_op *start = c->op->in[0]->def;
+
+	if (start && start->opdef && !(start->opdef->flags & OM_COLLECTIVE))
+		return om_op_fail(c->session, OM_INVALID, c->op, "%s is the output of a %s, and no transfer", c->op->in[0]->name, start->type);
+	return om_infer_same(c);
 }
 
 static om_status
@@ -205,8 +219,8 @@ all_reduce(om_op_context *c)
 
 	OM_TRY(check_run(c, &alone));
 	start(c);
-	return alone ? OM_OK : ended(c, om_comm_all_reduce(c->comm, c->session, group_of(c), c->out[0].type, c->out[0].data,
-		(uint64_t)om_shape_count(&c->out[0].shape), d->ordered != 0));
+	return alone ? OM_OK : ended(c, (d->async ? om_comm_start_all_reduce : om_comm_all_reduce)(c->comm, c->session, group_of(c),
+		c->out[0].type, c->out[0].data, (uint64_t)om_shape_count(&c->out[0].shape), d->ordered != 0));
 }
 
 static om_status
@@ -218,8 +232,9 @@ reduce_scatter(om_op_context *c)
 	OM_TRY(check_run(c, &alone));
 	if (alone)
 		start(c);
-	return alone ? OM_OK : ended(c, om_comm_reduce_scatter(c->comm, c->session, group_of(c), c->out[0].type, c->in[0].data,
-		c->out[0].data, (uint64_t)om_shape_count(&c->out[0].shape), d->ordered != 0));
+	return alone ? OM_OK : ended(c, (d->async ? om_comm_start_reduce_scatter : om_comm_reduce_scatter)(c->comm, c->session,
+		group_of(c), c->out[0].type, c->in[0].data, c->out[0].data, (uint64_t)om_shape_count(&c->out[0].shape),
+		d->ordered != 0));
 }
 
 /* Input 1 is memory for the output, its elements are not read. */
@@ -233,6 +248,7 @@ gather_inplace(const om_op_context *c, uint32_t out, uint32_t in)
 static om_status
 all_gather(om_op_context *c)
 {
+	const struct dist *d = c->state;
 	uint64_t bytes = 0;
 	bool alone;
 
@@ -240,8 +256,8 @@ all_gather(om_op_context *c)
 	om_tensor_bytes(c->in[0].type, &c->in[0].shape, &bytes);
 	if (alone)
 		start(c);
-	return alone ? OM_OK
-		: ended(c, om_comm_all_gather(c->comm, c->session, group_of(c), c->in[0].data, c->out[0].data, bytes));
+	return alone ? OM_OK : ended(c, (d->async ? om_comm_start_all_gather : om_comm_all_gather)(c->comm, c->session, group_of(c),
+		c->in[0].data, c->out[0].data, bytes));
 }
 
 static om_status
@@ -288,16 +304,27 @@ receive_message(om_op_context *c)
 	return ended(c, om_comm_receive(c->comm, c->session, (uint32_t)d->peer, (uint32_t)d->tag, c->out[0].data, bytes));
 }
 
+static om_status
+wait_transfer(om_op_context *c)
+{
+	const om_status st = c->comm ? om_comm_wait(c->comm, c->session, c->in[0].data) : OM_OK;
+
+	if (st == OM_OK)
+		start(c);
+	return ended(c, st);
+}
+
 /* ---- The table. ---- */
 
 #define GROUP {"group", OM_ATTR_INTS}
 #define ANY_RANKS {"ranks", OM_ATTR_INT}
 #define RANKS {"ranks", OM_ATTR_INT, .required = true}
 #define ORDERED {"ordered", OM_ATTR_INT}
+#define ASYNC {OM_ATTR_ASYNC, OM_ATTR_INT}
 
-static const om_attr_spec reduce_attrs[] = {GROUP, ANY_RANKS, ORDERED, {0}};
-static const om_attr_spec scatter_attrs[] = {GROUP, RANKS, ORDERED, {0}};
-static const om_attr_spec gather_attrs[] = {GROUP, RANKS, {0}};
+static const om_attr_spec reduce_attrs[] = {GROUP, ANY_RANKS, ORDERED, ASYNC, {0}};
+static const om_attr_spec scatter_attrs[] = {GROUP, RANKS, ORDERED, ASYNC, {0}};
+static const om_attr_spec gather_attrs[] = {GROUP, RANKS, ASYNC, {0}};
 static const om_attr_spec broadcast_attrs[] = {GROUP, ANY_RANKS, {"root", OM_ATTR_INT}, {0}};
 static const om_attr_spec send_attrs[] = {{"peer", OM_ATTR_INT, .required = true}, {"tag", OM_ATTR_INT}, {0}};
 static const om_attr_spec recv_attrs[] = {{"peer", OM_ATTR_INT, .required = true}, {"tag", OM_ATTR_INT},
@@ -319,15 +346,18 @@ const om_opdef om_ops_dist[] = {
 	DIST("Send", "sends a tensor to another rank; the output is the input", .min_in = 1, .max_in = 1, .attrs = send_attrs,
 		.infer = send_infer, .inplace = om_inplace_first, .cpu = send_message, .input_types = {OF_BYTES_OF}),
 	DIST("Recv", "a tensor that another rank sends", .attrs = recv_attrs, .infer = recv_infer, .cpu = receive_message),
+	DIST("Wait", "ends the transfer that a collective with async = 1 has started", .min_in = 1, .max_in = 3, .infer = wait_infer,
+		.inplace = om_inplace_first, .cpu = wait_transfer, .input_types = {OF_BYTES_OF, OF_BYTES_OF, OF_BYTES_OF}),
 	{0}
 };
 
 #define FIELDS_GROUP OM_FIELD(struct dist, INTS, group)
 #define FIELD(name) OM_FIELD(struct dist, INT, name)
-static const om_attr_field reduce_fields[] = {FIELDS_GROUP, FIELD(ranks), FIELD(ordered), {0}};
-static const om_attr_field gather_fields[] = {FIELDS_GROUP, FIELD(ranks), {0}};
+static const om_attr_field reduce_fields[] = {FIELDS_GROUP, FIELD(ranks), FIELD(ordered), FIELD(async), {0}};
+static const om_attr_field gather_fields[] = {FIELDS_GROUP, FIELD(ranks), FIELD(async), {0}};
 static const om_attr_field broadcast_fields[] = {FIELDS_GROUP, FIELD(ranks), FIELD(root), {0}};
 static const om_attr_field message_fields[] = {FIELD(peer), FIELD(tag), {0}};
+static const om_attr_field wait_fields[] = {{0}};
 
 #define KERNEL(label, list, function) \
 	{.domain = OM_DIST_DOMAIN, .name = label, .fields = list##_fields, .state_bytes = sizeof(struct dist), .run = function}
@@ -339,5 +369,6 @@ const om_kernel om_kernels_dist[] = {
 	KERNEL("Broadcast", broadcast, broadcast),
 	KERNEL("Send", message, send_message),
 	KERNEL("Recv", message, receive_message),
+	KERNEL("Wait", wait, wait_transfer),
 	{0}
 };
