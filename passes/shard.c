@@ -15,6 +15,7 @@
  * reads a part gets the whole tensor from an AllGather before it, which lives as long as it is read. */
 #include <config.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena_internal.h"
@@ -38,7 +39,7 @@ struct shard {
 	enum mode mode;
 	int64_t ranks, rank, ordered;
 	double weight;
-	uint64_t bucket;
+	uint64_t bucket, overlap;
 	bool *depends;           /* by value id: on samples */
 	/* Of modes other than DATA, for the values and ops that the step came with: */
 	uint32_t nvalue, nop;
@@ -52,6 +53,16 @@ struct bucket {
 	om_value **v;
 	size_t n, cap;
 	uint64_t bytes;
+	bool is_scattered;
+	size_t index;            /* as it was made */
+	uint32_t place;          /* of `start` in the step */
+	om_op *start, *end;      /* its sum is started before `start`, and there at `end`; NULL: the end of the step */
+	om_value *sum;
+};
+
+struct buckets {
+	struct bucket *v;
+	size_t n, cap;
 };
 
 /* ---- What depends on samples. ---- */
@@ -319,19 +330,47 @@ build(const struct shard *s, om_op *place, const char *domain, const char *type,
 	return op;
 }
 
-/* The mean over ranks of `v`, computed before `place`. */
+/* A sum over ranks before `place`, which is there when it was waited for, if it is only started. */
 static om_value *
-reduce(const struct shard *s, om_op *place, om_value *v, om_status *st)
+begin_sum(const struct shard *s, om_op *place, const char *type, om_value *v, const char *stem, bool only_starts, om_status *st)
 {
-	const om_attr attr[] = {OM_MAKE_INT("ranks", s->ranks), OM_MAKE_INT("ordered", s->ordered), {0}};
+	const om_attr attr[] = {OM_MAKE_INT("ranks", s->ranks), OM_MAKE_INT("ordered", s->ordered),
+		only_starts ? OM_MAKE_INT(OM_ATTR_ASYNC, 1) : (om_attr){0}, {0}};
+
+	if (only_starts)
+		stem = om_printf(s->r->scratch, "%s_transfer", stem);
+	return build(s, place, OM_DIST_DOMAIN, type, 1, &v, 1, stem, attr, st)->out[0];
+}
+
+/* What a ReduceScatter reads is kept until then. */
+static om_value *
+end_sum(const struct shard *s, om_op *place, om_value *transfer, const char *stem, om_status *st)
+{
+	om_op *start = transfer->def;
+	om_value *in[] = {transfer, start->in[0]};
+
+	return build(s, place, OM_DIST_DOMAIN, "Wait", strcmp(start->type, "AllReduce") == 0 ? 1 : 2, in, 1, stem, NULL, st)->out[0];
+}
+
+/* The share of this rank of `v`. */
+static om_value *
+share(const struct shard *s, om_op *place, om_value *v, const char *stem, om_status *st)
+{
 	om_value *in[2] = {v, NULL};
 
-	if (s->weight != 1) {
-		in[1] = weight_of(s, om_type_elem(&v->type));
-		in[0] = build(s, place, "", "Mul", 2, in, 1, om_printf(s->r->scratch, "%s_share", v->name), NULL, st)->out[0];
-	}
-	return build(s, place, OM_DIST_DOMAIN, "AllReduce", 1, in, 1, om_printf(s->r->scratch, "%s_mean", v->name), attr,
-		st)->out[0];
+	if (s->weight == 1)
+		return v;
+	in[1] = weight_of(s, om_type_elem(&v->type));
+	return build(s, place, "", "Mul", 2, in, 1, stem, NULL, st)->out[0];
+}
+
+/* The mean over ranks of `v`, computed before `place`; if it is only started, end_sum() gives it. */
+static om_value *
+reduce(const struct shard *s, om_op *place, om_value *v, bool only_starts, om_status *st)
+{
+	om_value *part = share(s, place, v, om_printf(s->r->scratch, "%s_share", v->name), st);
+
+	return begin_sum(s, place, "AllReduce", part, om_printf(s->r->scratch, "%s_mean", v->name), only_starts, st);
 }
 
 /* `v` has `n` elements in its first dim, and more of zero up to `to`. */
@@ -456,54 +495,46 @@ put(const struct shard *s, om_value *v, om_value *by)
 		give_name(s, v, by);
 }
 
-/* The bucket of several gradients: each is a part of it. */
-static om_status
-reduce_together(const struct shard *s, const struct bucket *b, om_op *place)
+/* The gradients of a bucket, each a part of it, one after the other. */
+static om_value *
+join(const struct shard *s, const struct bucket *b, om_status *st)
 {
+	const om_attr axis[] = {OM_MAKE_INT("axis", 0), {0}};
 	om_value **flat = OM_NEWN(s->r->scratch, om_value *, b->n);
-	int64_t *size = OM_NEWN(s->r->scratch, int64_t, b->n);
 	const int64_t all = -1;
-	om_status st = OM_OK;
 
+	if (b->n == 1)
+		return b->v[0];
 	om_value *any = list_of(s, "flat", 1, &all);
 	for (size_t k = 0; k < b->n; k++) {
 		om_value *in[2] = {b->v[k], any};
-		size[k] = om_shape_count(&b->v[k]->shape);
-		flat[k] = build(s, place, "", "Reshape", 2, in, 1, om_printf(s->r->scratch, "%s_flat", b->v[k]->name), NULL,
-			&st)->out[0];
+		flat[k] = build(s, b->start, "", "Reshape", 2, in, 1, om_printf(s->r->scratch, "%s_flat", b->v[k]->name), NULL,
+			st)->out[0];
 	}
+	return build(s, b->start, "", "Concat", (uint32_t)b->n, flat, 1, "bucket", axis, st)->out[0];
+}
+
+/* What the update reads of them are parts of the sum. */
+static void
+part(const struct shard *s, const struct bucket *b, om_status *st)
+{
 	const om_attr axis[] = {OM_MAKE_INT("axis", 0), {0}};
-	om_value *joined = build(s, place, "", "Concat", (uint32_t)b->n, flat, 1, "bucket", axis, &st)->out[0];
-	om_value *mean = reduce(s, place, joined, &st);
-	om_value *in[2] = {mean, list_of(s, "sizes", b->n, size)};
-	om_op *parts = build(s, place, "", "Split", 2, in, (uint32_t)b->n, "part", axis, &st);
+	int64_t *size = OM_NEWN(s->r->scratch, int64_t, b->n);
+
+	if (b->n == 1) {
+		put(s, b->v[0], b->sum);
+		return;
+	}
+	for (size_t k = 0; k < b->n; k++)
+		size[k] = om_shape_count(&b->v[k]->shape);
+	om_value *in[2] = {b->sum, list_of(s, "sizes", b->n, size)};
+	om_op *parts = build(s, b->end, "", "Split", 2, in, (uint32_t)b->n, "part", axis, st);
 	for (size_t k = 0; k < b->n; k++) {
 		const om_shape *shape = &b->v[k]->shape;
 		om_value *at[2] = {parts->out[k], list_of(s, "shape", (size_t)shape->rank, shape->dim)};
-		put(s, b->v[k], build(s, place, "", "Reshape", 2, at, 1, om_printf(s->r->scratch, "%s_mean", b->v[k]->name),
-			NULL, &st)->out[0]);
+		put(s, b->v[k], build(s, b->end, "", "Reshape", 2, at, 1, om_printf(s->r->scratch, "%s_mean", b->v[k]->name),
+			NULL, st)->out[0]);
 	}
-	return st;
-}
-
-/* After the last gradient in it. */
-static om_status
-reduce_bucket(const struct shard *s, struct bucket *b)
-{
-	om_status st = OM_OK;
-
-	if (b->n == 0)
-		return OM_OK;
-	om_op *place = b->v[b->n - 1]->def->next;
-	if (b->n > 1)
-		st = reduce_together(s, b, place);
-	else
-		put(s, b->v[0], reduce(s, place, b->v[0], &st));
-	om_count(s->r, "buckets", 1);
-	om_count(s->r, "gradients", b->n);
-	om_count(s->r, "bytes", b->bytes);
-	*b = (struct bucket){0};
-	return st;
 }
 
 /* What reads a part of a gradient, and what reads the whole. */
@@ -524,37 +555,124 @@ put_part(const struct shard *s, om_value *v, om_value *part, om_status *st)
 }
 
 /* The parts of all gradients in a bucket, which is [ranks, elements]: a row is what a rank gets. */
-static om_status
-scatter_bucket(const struct shard *s, struct bucket *b)
+static om_value *
+join_rows(const struct shard *s, const struct bucket *b, om_status *st)
 {
 	const om_attr axis[] = {OM_MAKE_INT("axis", 1), {0}};
-	const om_attr attr[] = {OM_MAKE_INT("ranks", s->ranks), OM_MAKE_INT("ordered", s->ordered), {0}};
-	om_value **row = OM_NEWN(s->r->scratch, om_value *, b->n), *in[2];
-	int64_t *size = OM_NEWN(s->r->scratch, int64_t, b->n);
-	om_op *place = b->v[b->n - 1]->def->next;
-	om_status st = OM_OK;
+	om_value **row = OM_NEWN(s->r->scratch, om_value *, b->n);
 
 	for (size_t k = 0; k < b->n; k++) {
-		size[k] = part_size(s, &b->v[k]->shape);
-		const int64_t dim[] = {s->ranks, size[k]};
-		row[k] = reshape(s, place, flat_of(s, place, b->v[k], &b->v[k]->shape, &st),
-			om_printf(s->r->scratch, "%s_rows", b->v[k]->name), 2, dim, &st);
+		const int64_t dim[] = {s->ranks, part_size(s, &b->v[k]->shape)};
+		row[k] = reshape(s, b->start, flat_of(s, b->start, b->v[k], &b->v[k]->shape, st),
+			om_printf(s->r->scratch, "%s_rows", b->v[k]->name), 2, dim, st);
 	}
-	in[0] = b->n == 1 ? row[0] : build(s, place, "", "Concat", (uint32_t)b->n, row, 1, "bucket", axis, &st)->out[0];
-	if (s->weight != 1) {
-		in[1] = weight_of(s, om_type_elem(&b->v[0]->type));
-		in[0] = build(s, place, "", "Mul", 2, in, 1, "bucket_share", NULL, &st)->out[0];
-	}
-	in[0] = build(s, place, OM_DIST_DOMAIN, "ReduceScatter", 1, in, 1, "bucket_mean", attr, &st)->out[0];
-	in[1] = list_of(s, "sizes", b->n, size);
-	om_op *parts = b->n == 1 ? in[0]->def : build(s, place, "", "Split", 2, in, (uint32_t)b->n, "part", axis, &st);
+	return b->n == 1 ? row[0] : build(s, b->start, "", "Concat", (uint32_t)b->n, row, 1, "bucket", axis, st)->out[0];
+}
+
+static void
+part_rows(const struct shard *s, const struct bucket *b, om_status *st)
+{
+	const om_attr axis[] = {OM_MAKE_INT("axis", 1), {0}};
+	int64_t *size = OM_NEWN(s->r->scratch, int64_t, b->n);
+
 	for (size_t k = 0; k < b->n; k++)
-		put_part(s, b->v[k], reshape(s, place, parts->out[k], om_printf(s->r->scratch, "%s_part", b->v[k]->name), 1, &size[k],
-			&st), &st);
+		size[k] = part_size(s, &b->v[k]->shape);
+	om_value *in[2] = {b->sum, list_of(s, "sizes", b->n, size)};
+	om_op *parts = b->n == 1 ? b->sum->def : build(s, b->end, "", "Split", 2, in, (uint32_t)b->n, "part", axis, st);
+	for (size_t k = 0; k < b->n; k++)
+		put_part(s, b->v[k], reshape(s, b->end, parts->out[k], om_printf(s->r->scratch, "%s_part", b->v[k]->name), 1, &size[k],
+			st), st);
+}
+
+/* ---- When the sums of buckets are started, and waited for. ---- */
+
+/* UINT32_MAX: the end of the step. */
+static uint32_t
+place_of(const struct shard *s, const om_op *op)
+{
+	return op ? s->place[op->id] : UINT32_MAX;
+}
+
+/* The first op of the graph that reads one of its gradients for the update. */
+static om_op *
+first_reader(const struct shard *s, const struct bucket *b)
+{
+	om_op *first = NULL;
+
+	for (size_t k = 0; k < b->n; k++)
+		for (const om_use *u = b->v[k]->first_use; u; u = u->next) {
+			om_op *op = is_for_update(s, u) ? reader_of(s, u) : NULL;
+			if (op && place_of(s, op) < place_of(s, first))
+				first = op;
+		}
+	return first;
+}
+
+static int
+by_start(const void *a, const void *b)
+{
+	const struct bucket *one = a, *two = b;
+
+	if (one->place != two->place)
+		return one->place > two->place ? 1 : -1;
+	return (one->index > two->index) - (one->index < two->index);
+}
+
+/* After the last gradient; without overlap, it is waited for there.  With an overlap of n, it ends after the start of the n-th bucket that comes later, but before
+ * the first op that reads it. */
+static void
+find_places(struct shard *s, struct buckets *all)
+{
+	for (size_t k = 0; k < all->n; k++) {
+		struct bucket *b = &all->v[k];
+		b->start = b->end = b->v[b->n - 1]->def->next;
+		b->place = place_of(s, b->start);
+		b->index = k;
+	}
+	if (!s->overlap)
+		return;
+	qsort(all->v, all->n, sizeof *all->v, by_start);
+	for (size_t k = 0; k < all->n; k++) {
+		struct bucket *b = &all->v[k];
+		om_op *later = s->overlap < all->n - k ? all->v[k + s->overlap].start : NULL, *reader = first_reader(s, b);
+		b->end = place_of(s, reader) < place_of(s, later) ? reader : later;
+	}
+}
+
+static void
+begin_bucket(const struct shard *s, struct bucket *b, om_status *st)
+{
+	const bool only_starts = b->end != b->start;
+
+	if (b->is_scattered)
+		b->sum = begin_sum(s, b->start, "ReduceScatter", share(s, b->start, join_rows(s, b, st), "bucket_share", st), "bucket_mean",
+			only_starts, st);
+	else
+		b->sum = reduce(s, b->start, join(s, b, st), only_starts, st);
 	om_count(s->r, "buckets", 1);
 	om_count(s->r, "gradients", b->n);
 	om_count(s->r, "bytes", b->bytes);
-	*b = (struct bucket){0};
+}
+
+static void
+end_bucket(const struct shard *s, struct bucket *b, om_status *st)
+{
+	if (b->end != b->start)
+		b->sum = end_sum(s, b->end, b->sum, "bucket_mean", st);
+	(b->is_scattered ? part_rows : part)(s, b, st);
+}
+
+/* All begin before one ends: what is built before an op comes after what was built there earlier. */
+static om_status
+sum_buckets(struct shard *s, struct buckets *all)
+{
+	om_status st = OM_OK;
+
+	find_places(s, all);
+	for (size_t k = 0; k < all->n; k++)
+		begin_bucket(s, &all->v[k], &st);
+	for (size_t k = 0; k < all->n && st == OM_OK; k++)
+		end_bucket(s, &all->v[k], &st);
 	return st;
 }
 
@@ -567,42 +685,28 @@ has_parts(const struct shard *s, const om_value *v)
 	return false;
 }
 
-/* Gradients in the order of the ops that compute them, those of a type together; of some, ranks get a part. */
-static om_status
-scatter_gradients(const struct shard *s, om_value **grad, size_t n)
+/* Gradients in the order of the ops that compute them, those of a type together. */
+static void
+find_buckets(const struct shard *s, om_value **grad, size_t n, bool is_scattered, struct buckets *all)
 {
-	struct bucket b = {0};
+	struct bucket *b = NULL;
 
 	for (size_t k = 0; k < n; k++) {
-		if (b.n && (b.bytes >= s->bucket || om_type_elem(&grad[k]->type) != om_type_elem(&b.v[0]->type)))
-			OM_TRY(scatter_bucket(s, &b));
-		b.bytes += om_value_bytes(grad[k]);
-		OM_PUSH(s->r->scratch, b.v, b.n, b.cap, grad[k]);
-	}
-	return b.n ? scatter_bucket(s, &b) : OM_OK;
-}
-
-/* Gradients in the order of the ops that compute them, those of a type together. */
-static om_status
-reduce_gradients(const struct shard *s, om_value **grad, size_t n)
-{
-	for (size_t from = 0; from < n;) {
-		struct bucket b = {0};
-		const om_dtype type = om_type_elem(&grad[from]->type);
-		for (; from < n && om_type_elem(&grad[from]->type) == type && (b.n == 0 || b.bytes < s->bucket); from++) {
-			b.bytes += om_value_bytes(grad[from]);
-			OM_PUSH(s->r->scratch, b.v, b.n, b.cap, grad[from]);
+		if (!b || b->bytes >= s->bucket || om_type_elem(&grad[k]->type) != om_type_elem(&b->v[0]->type)) {
+			OM_PUSH(s->r->scratch, all->v, all->n, all->cap, (struct bucket){.is_scattered = is_scattered});
+			b = &all->v[all->n - 1];
 		}
-		OM_TRY(reduce_bucket(s, &b));
+		b->bytes += om_value_bytes(grad[k]);
+		OM_PUSH(s->r->scratch, b->v, b->n, b->cap, grad[k]);
 	}
-	return OM_OK;
 }
 
 /* Those whose parts are enough are scattered, if gradients are divided. */
 static om_status
-sum_gradients(const struct shard *s, om_value **grad, size_t n)
+sum_gradients(struct shard *s, om_value **grad, size_t n)
 {
 	om_value **some = OM_NEWN(s->r->scratch, om_value *, n + 1);
+	struct buckets all = {0};
 	size_t nsome = 0, left = 0;
 
 	for (size_t k = 0; k < n; k++) {
@@ -611,8 +715,9 @@ sum_gradients(const struct shard *s, om_value **grad, size_t n)
 		else
 			grad[left++] = grad[k];
 	}
-	OM_TRY(scatter_gradients(s, some, nsome));
-	return reduce_gradients(s, grad, left);
+	find_buckets(s, some, nsome, true, &all);
+	find_buckets(s, grad, left, false, &all);
+	return sum_buckets(s, &all);
 }
 
 /* ---- The update, in parts. ---- */
@@ -836,7 +941,9 @@ reduce_loss(const struct shard *s)
 
 	if (k == UINT32_MAX || !s->p->first->result[k]->def)
 		return om_fail(s->r->session, OM_USAGE, "shard requires a training step, whose loss is a floating-point scalar");
-	om_value *v = s->p->first->result[k], *mean = reduce(s, v->def->next, v, &st);
+	om_value *v = s->p->first->result[k], *mean = reduce(s, v->def->next, v, s->overlap != 0, &st);
+	if (s->overlap)
+		mean = end_sum(s, NULL, mean, om_printf(s->r->scratch, "%s_mean", v->name), &st);
 	om_block_set_result(s->p->first, k, mean);
 	give_name(s, v, mean);
 	return st;
@@ -892,6 +999,7 @@ run(om_run *r, om_prog *p)
 	OM_TRY(om_option_number(r, "rank", &rank));
 	OM_TRY(om_option_number(r, "ordered", &ordered));
 	OM_TRY(om_option_number(r, "bucket", &s.bucket));
+	OM_TRY(om_option_number(r, "overlap", &s.overlap));
 	s.weight = ranks ? 1 / (double)ranks : 0;
 	if (strcmp(om_option(r, "weight"), "equal") != 0)
 		OM_TRY(om_option_float(r, "weight", &s.weight));
@@ -914,6 +1022,7 @@ static const om_pass_option options[] = {
 	{"rank", "0", "this one, whose part it is; for modes other than data"},
 	{"weight", "equal", "share of the batch that this rank has, from 0 to 1; equal: that of all is the same"},
 	{"bucket", "4194304", "bytes of gradients that are reduced together, at least; 0: each by itself"},
+	{"overlap", "0", "so many sums of buckets go on while later gradients are computed; 0: each is waited for at once"},
 	{"ordered", "0", "1: sums are computed in the order of ranks, so that they are bit-identical in every run"},
 	{0}
 };

@@ -14,7 +14,7 @@
 #include "cli/rank_group.h"
 #include "onnxmem/opdef.h"
 
-enum { MOST = 64, LIMIT = 600 };
+enum { MOST = 64, LIMIT = 600, MOST_OVERLAP = 64 };
 
 /* What others than rank 0 print is what it prints. */
 static om_status
@@ -47,6 +47,22 @@ fork_all(om_cli *c, om_ranks *r, double limit)
 	return om_comm_local_join(r->local, c->session, r->rank, &r->comm);
 }
 
+/* Sums that go on beside the backward pass need a thread. */
+static om_status
+start_queue(om_cli *c, om_ranks *r)
+{
+	om_comm *inner = r->comm;
+	uint64_t overlap = 0;
+
+	OM_TRY(om_cli_number(c, "overlap", 0, MOST_OVERLAP, &overlap));
+	if (!inner || !overlap)
+		return OM_OK;
+	const om_status st = om_comm_queue_new(c->session, inner, &r->comm);
+	if (st != OM_OK)
+		r->comm = inner;
+	return st;
+}
+
 om_status
 om_ranks_start(om_cli *c, om_ranks *r)
 {
@@ -64,6 +80,7 @@ om_ranks_start(om_cli *c, om_ranks *r)
 		r->size = (uint32_t)n;
 		OM_TRY(fork_all(c, r, limit));
 	}
+	OM_TRY(start_queue(c, r));
 	return drop_output(c, r);
 }
 
@@ -99,6 +116,7 @@ om_rank_step_read(om_cli *c, om_rank_step *out)
 	const char *mode = om_cli_option(c, "shard");
 
 	*out = (om_rank_step){.mode = mode ? mode : "data", .bucket = 4 << 20, .ordered = om_cli_has(c, "ordered")};
+	OM_TRY(om_cli_number(c, "overlap", 0, MOST_OVERLAP, &out->overlap));
 	return om_cli_has(c, "bucket") ? om_cli_size(c, "option --bucket", om_cli_option(c, "bucket"), &out->bucket) : OM_OK;
 }
 
@@ -110,8 +128,8 @@ om_ranks_shard(om_cli *c, const om_ranks *r, const om_rank_step *how, int64_t fr
 	if (r->size == 1)
 		return OM_OK;
 	OM_TRY(om_cli_host(c));
-	return om_host_run(c->host, c->prog, om_printf(c->mem, "shard:mode=%s:ranks=%u:rank=%u:weight=%.17g:bucket=%llu:ordered=%d",
-		how->mode, r->size, r->rank, weight, (unsigned long long)how->bucket, how->ordered));
+	return om_host_run(c->host, c->prog, om_printf(c->mem, "shard:mode=%s:ranks=%u:rank=%u:weight=%.17g:bucket=%llu:overlap=%llu:ordered=%d",
+		how->mode, r->size, r->rank, weight, (unsigned long long)how->bucket, (unsigned long long)how->overlap, how->ordered));
 }
 
 /* What has to be the same on all ranks of a collective; the peer of a message differs. */

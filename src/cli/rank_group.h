@@ -16,17 +16,18 @@ typedef struct om_ranks {
 	uint32_t nchild;
 } om_ranks;
 
-/* By the options --ranks and --timeout.  Returns in every rank; output of all but rank 0 is dropped. */
+/* By the options --ranks, --timeout and --overlap.  Returns in every rank; output of all but rank 0 is dropped. */
 om_status om_ranks_start(om_cli *c, om_ranks *r);
 
 /* The command ended with `st` here, which ends all ranks if it is a failure.  Rank 0 waits for the processes that it started.
  * The status of the command: of rank 0 it is a failure if a rank failed. */
 om_status om_ranks_end(om_cli *c, om_ranks *r, om_status st);
 
-/* What a step is divided by: options --shard, --bucket and --ordered. */
+/* What a step is divided by: options --shard, --bucket, --overlap and --ordered. */
 typedef struct om_rank_step {
 	const char *mode;        /* of the pass `shard` */
 	uint64_t bucket;         /* bytes of gradients that are reduced together */
+	uint64_t overlap;        /* sums that go on beside the backward pass */
 	bool ordered;
 } om_rank_step;
 

@@ -173,6 +173,7 @@ static const om_opt rank_opts[] = {
 	{"ranks", "N,..", "of a training step: the memory of each of so many ranks, as 1,2,8 or 1..64"},
 	{"batch", "N", "samples of all ranks together [32]"},
 	{"shard", "MODE", "as of `train`: what is divided, data, state, gradient or parameter [data]"},
+	{"overlap", "N", "as of `train`: sums of gradients that go on while the step computes later ones [0]"},
 	{"bucket", "SIZE", "as of `train`: gradients that are reduced together, at least [4M]"},
 	{0}
 };

@@ -224,6 +224,7 @@ write_json(om_cli *c, FILE *to, const void *arg)
 	json_object_set_new(j, "model", om_json_text(c->mem, c->arg[0]));
 	json_object_set_new(j, "shard", json_string(t->how.mode));
 	json_object_set_new(j, "bucket_bytes", om_json_number(t->how.bucket));
+	json_object_set_new(j, "overlap", om_json_number(t->how.overlap));
 	for (size_t k = 0; k < t->n; k++) {
 		const struct row *row = &t->row[k];
 		json_t *one = json_object(), *ranks = json_array();

@@ -398,9 +398,9 @@ agree(struct training *t)
 
 	if (t->ranks.size == 1)
 		return OM_OK;
-	const char *options = om_printf(c->mem, "%llu %llu %lld %llu %d %d %d %d %d %llu %.9g %.17g %s %s %s", (unsigned long long)t->at.seed,
-		(unsigned long long)t->epochs, (long long)t->at.size, (unsigned long long)t->how.bucket, t->how.ordered,
-		om_cli_has(c, "no-shuffle"), om_cli_has(c, "drop-last"), om_cli_has(c, "checkpoint"), om_cli_has(c, "eval-data")
+	const char *options = om_printf(c->mem, "%llu %llu %lld %llu %llu %d %d %d %d %d %llu %.9g %.17g %s %s %s", (unsigned long long)t->at.seed,
+		(unsigned long long)t->epochs, (long long)t->at.size, (unsigned long long)t->how.bucket,
+		(unsigned long long)t->how.overlap, t->how.ordered, om_cli_has(c, "no-shuffle"), om_cli_has(c, "drop-last"), om_cli_has(c, "checkpoint"), om_cli_has(c, "eval-data")
 		+ 2 * om_cli_has(c, "save"), (unsigned long long)t->every, (double)t->rate, t->decay, t->how.mode,
 		om_cli_has(c, "lr-schedule") ? om_cli_option(c, "lr-schedule") : "", om_cli_has(c, "warmup") ? om_cli_option(c, "warmup") : "");
 	OM_TRY(om_comm_agree(t->ranks.comm, c->session, "version of onnxmem", om_version(), strlen(om_version())));
@@ -580,6 +580,14 @@ find_arenas(struct training *t, uint64_t **arena)
 		sizeof bytes);
 }
 
+/* How much of the communication of this rank went on while it computed. */
+static void
+tell_times(om_comm_times t)
+{
+	printf("communication %.3f s, of which the step waited for %.3f s (%.0f %% hidden)\n", t.transfer, t.waiting,
+		t.waiting < t.transfer ? 100 * (1 - t.waiting / t.transfer) : 0);
+}
+
 static void
 tell_end(struct training *t, uint64_t steps, double ms, const uint64_t *arena)
 {
@@ -597,6 +605,8 @@ tell_end(struct training *t, uint64_t steps, double ms, const uint64_t *arena)
 		printf("%s%llu%s", k == 1 ? " (of the other ranks " : " ", (unsigned long long)arena[k], k + 1 == t->ranks.size ? ")" : "");
 	printf(", states %llu, of these copied in all steps %llu; %llu steps; %.3f ms\n", (unsigned long long)all,
 		(unsigned long long)t->copied, (unsigned long long)steps, ms);
+	if (t->ranks.size > 1 && t->how.overlap)
+		tell_times(om_comm_get_times(t->ranks.comm));
 }
 
 static om_status
@@ -679,6 +689,8 @@ static const om_opt keep_opts[] = {
 	{"shard", "MODE", "of several ranks: divide among them the `data`, and also each `state` of the update,\n"
 		"                            each `gradient` as well, or each `parameter` as well [data]"},
 	{"bucket", "SIZE", "of several ranks: gradients that are reduced together, at least [4M]"},
+	{"overlap", "N", "of several ranks: N sums of gradients go on while the step computes later ones [0:\n"
+		"it waits for each]"},
 	{"ordered", NULL, "of several ranks: sums in the order of ranks, bit-identical in every run"},
 	{"timeout", "SECONDS", "of several ranks: fail if one waits longer for the others [600]"},
 	OM_CLI_RUN_LIMITS,
