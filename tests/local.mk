@@ -53,8 +53,8 @@ EXTRA_DIST += %D%/hub/fetch.py %D%/hub/fetch.test %D%/hub/server.py \
 # What threads share, for -fsanitize=thread, too: `make tests/threads/threads`.
 check_PROGRAMS += tests/threads/threads
 TESTS += tests/threads/threads %D%/threads/numbers.test
-TESTS += %D%/ranges/ranges.test
-EXTRA_DIST += %D%/ranges/ranges.test %D%/ranges/programs.py
+TESTS += %D%/ranges/ranges.test %D%/ranges/steps.test
+EXTRA_DIST += %D%/ranges/ranges.test %D%/ranges/steps.test %D%/ranges/programs.py
 EXTRA_DIST += %D%/threads/numbers.test
 
 # Ranks, of this machine and of MPI.

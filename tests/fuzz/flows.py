@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "models"))
+from apart import apart
 from command import Wrong, arrays, np, onnx, onnxmem, session
 from tap import Points, scratch, skip_all
 
@@ -67,29 +68,6 @@ def run_runtime(path, todo):
     return None
 
 
-def by_runtime(path, todo):
-    """The same in a process of its own: it ends itself at some loops of no rounds."""
-    said = path + ".said"
-    child = os.fork()
-    if child == 0:
-        with open(said, "w") as f, open(os.devnull, "w") as null:
-            os.dup2(null.fileno(), 2)
-            try:
-                f.write("refused " + (run_runtime(path, todo) or ""))
-            except Exception as e:  # of the runtime, with classes of its own
-                f.write(str(e))
-            f.flush()
-        os._exit(0)
-    status = os.waitpid(child, 0)[1]
-    if status:
-        return f"it ends with status {status}"
-    with open(said) as f:
-        text = f.read()
-    if not text.startswith("refused "):
-        raise Wrong(text)
-    return text[len("refused "):] or None
-
-
 def by_command(tmp, path, names, todo):
     planned = os.path.join(tmp, "planned.onnx")
     onnxmem("plan", "-q", path, planned)
@@ -122,7 +100,7 @@ def check(tmp, seed):
     path = os.path.join(tmp, f"{seed}.onnx")
     onnx.save(model, path)
     todo = runs(os.path.join(tmp, f"{seed}.data"))
-    refused = by_runtime(path, todo)
+    refused = apart(lambda: run_runtime(path, todo), path)
     by_command(tmp, path, [o.name for o in model.graph.output], todo)
     return refused
 

@@ -5,7 +5,8 @@ check_PROGRAMS += tests/fuzz/mutate tests/fuzz/programs tests/fuzz/flows tests/f
 TESTS += tests/fuzz/mutate.test tests/fuzz/flows tests/fuzz/flows.test tests/fuzz/flowgrads \
 	tests/fuzz/packs tests/fuzz/tables tests/fuzz/certificates
 TESTS += %D%/regressions.test
-EXTRA_DIST += %D%/mutate.test %D%/flows.py %D%/flows.test %D%/regressions.test
+TESTS += %D%/lags.test
+EXTRA_DIST += %D%/mutate.test %D%/apart.py %D%/flows.py %D%/flows.test %D%/lags.py %D%/lags.test %D%/regressions.test
 tests_fuzz_programs_LDADD = tests/libfixtures.la $(PUBLIC_LIBS)
 tests_fuzz_mutate_SOURCES = %D%/mutate.c %D%/damage.c %D%/damage.h %D%/take.c %D%/take.h
 tests_fuzz_flows_SOURCES = %D%/cfg_eval.c %D%/cfg_fault.c %D%/cfg_live.c %D%/cfg_make.c %D%/cfg_shrink.c %D%/cfg_text.c \

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random models with symbols N and S, and some with T, in which each size of a range runs by one plan.
 
-    programs.py ONNXMEM FIRST COUNT
+    programs.py ONNXMEM FIRST COUNT [steps]
 
 In every seventh, dims of another input follow from them: "N + 1", "2*S".  Three of seven have convolutions and pools with strides over N rows and S columns, so that sizes are
 divided and rounded; one of these joins the pixels of several of its values, as the heads of a detector.  One of seven is possible at multiples of 4 only, and is planned for ranges with
@@ -10,7 +10,8 @@ Each is planned for N=1..5, S=1..4, T=1..3, with strides for N=9..14, S=8..12, a
 file, also with poisoned memory, in no more than its arena, and equals ONNX Runtime, and a plan that was made for that
 size alone.  What it takes is what the formulas of the report say.  The size above the range is refused.  Every fifth model
 is planned for N=1..60, S=1..50, with strides for N=9..90, S=8..70, too, where formulas are proven without looking at each size, and some sizes are
-compared.  Prints TAP."""
+compared.  With `steps`, each symbol has a random range LO..HI:STEP, models also have Scans over rows and columns whose values lag, and the runs by the plan of the file equal those without reuse bit for bit.
+Prints TAP."""
 import itertools
 import json
 import math
@@ -25,19 +26,19 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
-ONNXMEM, FIRST, COUNT = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+ONNXMEM, FIRST, COUNT, STEPS = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:] == ["steps"]
 CHANNELS = 4
-RANGES = {"N": (1, 5), "S": (1, 4), "T": (1, 3)}
-LARGE = {"N": (1, 60), "S": (1, 50), "T": (1, 3)}
-STRIDED_RANGES = {"N": (9, 14), "S": (8, 12), "T": (1, 1)}
-STRIDED_LARGE = {"N": (9, 90), "S": (8, 70), "T": (1, 1)}
+RANGES = {"N": (1, 5, 1), "S": (1, 4, 1), "T": (1, 3, 1)}
+LARGE = {"N": (1, 60, 1), "S": (1, 50, 1), "T": (1, 3, 1)}
+STRIDED_RANGES = {"N": (9, 14, 1), "S": (8, 12, 1), "T": (1, 1, 1)}
+STRIDED_LARGE = {"N": (9, 90, 1), "S": (8, 70, 1), "T": (1, 1, 1)}
 
 
 class Maker:
     """Values of shape [N, S, CHANNELS]; ops that keep it, and some that leave it and come back."""
 
     ranges, large = RANGES, LARGE
-    step = 1
+    has_scans = False
 
     def shape(self, n, s):
         return (n, s, CHANNELS)
@@ -122,9 +123,36 @@ class Maker:
         """Shape arithmetic that is folded."""
         return self.op("Expand", self.op("ReduceSum", v, self.constant(np.array([1], np.int64))), self.op("Shape", v))
 
+    def scan(self, v):
+        """Over rows or columns: what was computed one, two, ... slices before is added, and each new slice is stacked."""
+        axis, lag = self.rng.randrange(2), self.rng.choice([1, 2, 3, 5])
+        start = self.op("ReduceMean", v, self.constant(np.array([axis], np.int64)), keepdims=0)
+        past, names = [f"past{self.name()}" for _ in range(lag)], [self.name() for _ in range(3)]
+        body = helper.make_graph(
+            [helper.make_node(self.rng.choice(["Add", "Sub", "Max"]), [past[-1], names[0]], [names[1]]),
+             helper.make_node("Tanh", [names[1]], [names[2]]),
+             *(helper.make_node("Identity", [x], ["next" + x]) for x in [names[2], *past[:-1]])],
+            "body" + self.name(), [helper.make_tensor_value_info(x, TensorProto.FLOAT, [None, CHANNELS]) for x in [*past, names[0]]],
+            [helper.make_tensor_value_info(x, TensorProto.FLOAT, [None, CHANNELS])
+             for x in ["next" + names[2], *("next" + x for x in past[:-1]), names[2]]])
+        way = self.rng.randrange(2)
+        return self.op("Scan", *[start] * lag, v, n=lag + 1, num_scan_inputs=1, body=body, scan_input_axes=[axis],
+                       scan_output_axes=[axis], scan_input_directions=[way], scan_output_directions=[way])[-1]
+
+    def steps(self):
+        """Ranges with steps from now on; for the large one, most are unlike those of the small one."""
+        def one(low, most):
+            step = self.rng.choice([2, 3, 4, 5, 7])
+            low += self.rng.randrange(6)
+            return low, low + step * self.rng.randrange(1, most), step
+        lows = {k: low for k, (low, _, _) in self.ranges.items()}
+        self.ranges = {k: one(lows[k], 4) for k in "NS"} | {"T": one(1, 3)}
+        self.large = {k: one(lows[k], 20) for k in "NS"} | {"T": one(1, 3)}
+        self.has_scans = True
+
     def model(self):
         makers = [self.pointwise, self.binary, self.product, self.there_and_back, self.join, self.reduced, self.softmax,
-                  self.by_shape, self.third]
+                  self.by_shape, self.third] + [self.scan] * 2 * self.has_scans
         for _ in range(self.rng.randrange(3, 14)):
             self.values.append(self.rng.choice(makers)(self.pick()))
         return self.finish()
@@ -203,8 +231,7 @@ class Strided(Maker):
 class Multiples(Maker):
     """Rows and columns are halved, doubled, and added to what they were made of, which is not possible for odd ones."""
 
-    ranges, large = {"N": (8, 24), "S": (4, 12), "T": (1, 1)}, {"N": (12, 240), "S": (8, 400), "T": (1, 1)}
-    step = 4
+    ranges, large = {"N": (8, 24, 4), "S": (4, 12, 4), "T": (1, 1, 1)}, {"N": (12, 240, 4), "S": (8, 400, 4), "T": (1, 1, 1)}
 
     def __init__(self, seed):
         super().__init__(seed)
@@ -213,6 +240,13 @@ class Multiples(Maker):
 
     def shape(self, n, s):
         return (1, CHANNELS, n, s)
+
+    def steps(self):
+        def one(most):
+            low, step = self.rng.choice([4, 8, 12, 20]), self.rng.choice([4, 8, 12, 20])
+            return low, low + step * self.rng.randrange(1, most), step
+        self.ranges = {"N": one(4), "S": one(4), "T": (1, 1, 1)}
+        self.large = {"N": one(20), "S": one(20), "T": (1, 1, 1)}
 
     def down(self, v):
         if self.rng.randrange(2):
@@ -287,8 +321,12 @@ def formulas(folder, args):
 
 
 def options(maker, ranges):
-    return [x for k, (low, high) in ranges.items() if k != "T" or maker.has_third
-            for x in ("--dim-range", f"{k}={low}..{high}" + (f":{maker.step}" if maker.step > 1 else ""))]
+    return [x for k, (low, high, step) in ranges.items() if k != "T" or maker.has_third
+            for x in ("--dim-range", f"{k}={low}..{high}" + (f":{step}" if step > 1 else ""))]
+
+
+def sizes_of(low, high, step):
+    return range(low, high + 1, step)
 
 
 class Check:
@@ -297,6 +335,8 @@ class Check:
     def __init__(self, seed, folder):
         self.seed, self.folder = seed, folder
         self.maker = {1: Derived, 3: Strided, 4: Multiples, 5: Strided, 6: Joined}.get(seed % 7, Maker)(seed)
+        if STEPS:
+            self.maker.steps()
         self.planning = ["--target", ["generic", "cpu"][seed % 2], "--io", ["caller", "arena"][seed // 2 % 2]]
         onnx.save(self.maker.model(), self.path("m.onnx"))
         self.session = onnxruntime.InferenceSession(self.path("m.onnx"))
@@ -318,16 +358,27 @@ class Check:
 
     def run(self, *args):
         return run("run", *args, "--data", self.path("in.npz"), "--expect", self.path("out.npz"), "--rtol", "1e-3",
-                   "--atol", "1e-5", "--threads", "1")
+                   "--atol", "1e-5", "--threads", "1", "--save", self.path("got.npz"))
+
+    def saved(self):
+        with np.load(self.path("got.npz")) as f:
+            return {k: f[k].tobytes() for k in f.files}
 
     def at(self, sizes, ways, arena, bounds, is_top):
         """One size, by the plan of the file, and in other ways."""
         self.save_outputs(self.save_inputs(*sizes))
+        wanted = None
         for args in ways:
             status, text = self.run(*args)
             if status:
                 return f"{' '.join(args)}: {text}"
             if args[0] != self.path("p.onnx"):
+                continue
+            got = self.saved()
+            wanted = wanted or got
+            if got != wanted:
+                return f"{' '.join(args)}: not bit for bit what {' '.join(ways[0])} gives"
+            if "--no-reuse" in args:
                 continue
             taken = int(text.split("arena ")[1].split()[0])
             if taken > arena or (taken < arena and is_top):
@@ -348,7 +399,7 @@ class Check:
             return f"report: {why}"
         if why:
             print(f"# seed {self.seed}: no formula that is proven: {why}")
-        top = tuple(high for _, high in ranges.values())
+        top = tuple(sizes_of(*r)[-1] for r in ranges.values())
         for sizes in all_sizes:
             is_top = sizes == top or (sizes[:2] == top[:2] and not self.maker.has_third)
             error = self.at(sizes, ways, arena, bounds, is_top)
@@ -359,29 +410,30 @@ class Check:
     def small(self):
         planned, own = self.path("p.onnx"), self.path("m.onnx")
         ranges = self.maker.ranges
-        each = [range(low, high + 1, self.maker.step) for low, high in ranges.values()]
+        each = [sizes_of(*r) for r in ranges.values()]
         if not self.maker.has_third:
             each[2] = range(1, 2)
-        error = self.ranges(ranges, itertools.product(*each), ([planned], [planned, "--poison"], [own, *self.planning]))
+        ways = ([planned], [planned, "--poison"], *([[planned, "--no-reuse"]] if STEPS else []), [own, *self.planning])
+        error = self.ranges(ranges, itertools.product(*each), ways)
         if error:
             return error
-        low, high = ranges["N"]
-        self.save_inputs(high + 1, ranges["S"][0], 1)
-        status, text = run("run", planned, "--data", self.path("in.npz"))
-        if status != 1 or f"N is {high + 1}, but the plan is for {low} to {high}" not in text:
-            return f"above the range: exit {status}, {text}"
-        if self.maker.step == 1:
-            return None
-        self.save_inputs(low + 1, ranges["S"][0], 1)
-        status, text = run("run", planned, "--data", self.path("in.npz"))
-        if status != 1 or f"N is {low + 1}, but the plan is for {low} to {high} in steps of {self.maker.step}" not in text:
-            return f"between the steps: exit {status}, {text}"
+        return self.refused(*ranges["N"], ranges["S"][0])
+
+    def refused(self, low, high, step, s):
+        """What is above the range, and between its steps."""
+        found = [(high + 1, f"N is {high + 1}, but the plan is for {low} to "),
+                 (low + 1, f"N is {low + 1}, but the plan is for {low} to ")][:1 + (step > 1)]
+        for n, wanted in found:
+            self.save_inputs(n, s, self.maker.ranges["T"][0])
+            status, text = run("run", self.path("p.onnx"), "--data", self.path("in.npz"))
+            if status != 1 or wanted not in text or (step > 1) != (f" in steps of {step}" in text):
+                return f"N = {n} of {low}..{high}:{step}: exit {status}, {text}"
         return None
 
     def large(self):
         rng = random.Random(self.seed)
         large = self.maker.large
-        sizes = [tuple(rng.randrange(low, high + 1, self.maker.step) for low, high in large.values()) for _ in range(6)]
+        sizes = [tuple(rng.choice(sizes_of(*r)) for r in large.values()) for _ in range(6)]
         return self.ranges(large, sizes, ([self.path("p.onnx")],))
 
 
