@@ -574,6 +574,8 @@ om_alias_sets_merge_at(om_alias_sets *g, om_value *source, const om_alias_edge *
 		return false;
 	if (at < g->offset[same->v->id] || (store == OM_VIEW && x.from->root != same->v))
 		return refuse(g, OM_OVERWRITE_ROOM, NULL);
+	if (store != OM_VIEW && !om_block_inside(x.from->root->block, source->block))
+		return refuse(g, OM_OVERWRITE_BODY, NULL);
 	x.base = at - g->offset[same->v->id];
 	list_spans(&x, same, n);
 	if (!is_allowed(&x))
