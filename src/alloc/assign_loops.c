@@ -289,6 +289,18 @@ is_planned(const struct loops *w, const om_value *v)
 	return v->type.kind == OM_TENSOR && !w->a->facts->is_unplanned[v->id] && om_value_bytes(v);
 }
 
+/* A plan for a range also serves sizes with other trip counts: only a count that the model has as a number is that of
+ * all sizes. */
+static int64_t
+trip_count(const struct loops *w, const om_op *op)
+{
+	const om_value *most = op->opdef->control == OM_LOOP ? op->in[0] : NULL;
+
+	if (w->a->request->ranged && !(most && (!most->def || most->def->nin == 0)))
+		return -1;
+	return om_trip_count(op);
+}
+
 static bool
 loop_parts(struct loops *w, struct loop *l)
 {
@@ -315,7 +327,7 @@ loop_parts(struct loops *w, struct loop *l)
 		c->is_planned = is_planned(w, c->x) && is_planned(w, c->y) && is_planned(w, c->init)
 			&& om_value_bytes(c->x) == om_value_bytes(c->y) && om_value_bytes(c->x) == om_value_bytes(c->init);
 	}
-	l->trip_count = om_trip_count(op);
+	l->trip_count = trip_count(w, op);
 	return true;
 }
 
@@ -805,11 +817,53 @@ is_constant_inside(const om_block *body, const om_multi_view *r)
 	return false;
 }
 
+/* Is one of the addresses in the storage of `v`? */
+static bool
+has_storage(const struct loops *w, const om_multi_view *r, om_value *v)
+{
+	const om_value *root = om_storage(w->a, v, NULL);
+
+	for (uint32_t k = 0; k < r->period; k++)
+		if (om_storage(w->a, r->at[k].in, NULL) == root)
+			return true;
+	for (uint32_t k = 0; k < r->nprologue; k++)
+		if (om_storage(w->a, r->first[k].in, NULL) == root)
+			return true;
+	return false;
+}
+
+/* When the loop ends, outputs with an address of their own are copied there, if they are elsewhere.  Those that stay where
+ * they are must not be in the same storage: is one of them, other than `c`, where `v` is stored? */
+static bool
+is_end_of_others(const struct loops *w, const struct loop *l, const struct carried *c, om_value *v)
+{
+	for (uint32_t k = 0; k < l->n; k++) {
+		const om_multi_view *r = &l->c[k] != c && l->c[k].out ? w->a->multi_view[l->c[k].out->id] : NULL;
+		if (r && r->is_output && has_storage(w, r, v))
+			return true;
+	}
+	return false;
+}
+
+/* The reverse: may `c`, which stays where it is, be where another output is copied to? */
+static bool
+ends_in_others(const struct loops *w, const struct loop *l, const struct carried *c, const om_multi_view *r)
+{
+	for (uint32_t k = 0; k < l->n; k++) {
+		om_value *out = &l->c[k] != c ? l->c[k].out : NULL;
+		const om_multi_view *own = out ? w->a->multi_view[out->id] : NULL;
+		if (out && !(own && own->is_output) && has_storage(w, r, out))
+			return true;
+	}
+	return false;
+}
+
 /* The output is stored where the parameter of one more iteration would be. */
 static void
-move_output(struct loops *w, const struct carried *c, const om_multi_view *r)
+move_output(struct loops *w, const struct loop *l, const struct carried *c, const om_multi_view *r)
 {
-	if (w->a->request->parallel_safe || w->is_result[c->out->id] || is_constant_inside(c->out->def->body[0], r))
+	if (w->a->request->parallel_safe || w->is_result[c->out->id] || is_constant_inside(c->out->def->body[0], r)
+	    || ends_in_others(w, l, c, r))
 		return;
 	free_output(w, c->out);
 	if (!may_move(w, c->out))
@@ -871,26 +925,35 @@ put_into_result(struct loops *w, const struct loop *l, const struct carried *c, 
 }
 
 /* A result of a body has a fixed address in its iteration: one that the parameter may have when the loop ends.  Where
- * it has another one, the executor copies. */
+ * it has another one, the executor copies; so no other output may be there then. */
 static bool
 put_at_end(struct loops *w, const struct loop *l, const struct carried *c, const om_multi_view *r)
 {
-	return w->is_result[c->out->id] && (r->period == 1 || w->is_overwritten[c->init->id]) && is_here(l->body, r->at[0].in)
+	return w->is_result[c->out->id] && !is_end_of_others(w, l, c, r->at[0].in) && (r->period == 1 || w->is_overwritten[c->init->id]) && is_here(l->body, r->at[0].in)
 	    && !r->at[0].in->is_const && put_into_output(w, c, r->at[0].in);
+}
+
+/* The trip count of the largest size of a range: in the others the executor copies where it is another buffer. */
+static bool
+put_where(struct loops *w, const struct loop *l, const struct carried *c, om_value *in)
+{
+	return is_here(l->body, in) && !in->is_const && !is_end_of_others(w, l, c, in) && put_into_output(w, c, in);
 }
 
 static void
 place_output(struct loops *w, struct loop *l, struct carried *c)
 {
 	const bool known = l->trip_count >= 0 || !w->a->multi_view[c->x->id];
+	const int64_t usual = om_trip_count(l->op);
 
 	if (!c->out || !c->is_planned || !c->is_done || w->a->facts->is_unplanned[c->out->id]
 	    || om_value_bytes(c->out) != om_value_bytes(c->x))
 		return;
 	if (!known) {
 		const om_multi_view *r = w->a->multi_view[c->x->id];
-		if (!put_into_result(w, l, c, r) && !put_at_end(w, l, c, r))
-			move_output(w, c, r);
+		if (!put_into_result(w, l, c, r) && !put_at_end(w, l, c, r)
+		    && !(usual >= 0 && put_where(w, l, c, spot_of(w, c->x, (uint64_t)usual).in)))
+			move_output(w, l, c, r);
 		return;
 	}
 	const om_address s = spot_of(w, c->x, l->trip_count < 0 ? 0 : (uint64_t)l->trip_count);
@@ -901,7 +964,7 @@ place_output(struct loops *w, struct loop *l, struct carried *c)
 			return;
 		om_multi_view *r = multi_view_new(w, 1, 0);
 		r->at[0] = s;
-		move_output(w, c, r);
+		move_output(w, l, c, r);
 		return;
 	}
 	if (w->a->request->parallel_safe || w->is_result[c->out->id])

@@ -30,3 +30,6 @@ for lags in 8 12 63 64 "9 3 16" "61 59"; do
 	"$ONNXMEM" run m.ir "$@" --stats stats.json >/dev/null
 	echo "lags $lags: $(sed -n 's/.*"copied_bytes": \([0-9]*\).*/\1/p' stats.json) bytes copied in 200 iterations"
 done
+# What one output of a loop is copied to, another one does not lie in.
+om run "$here/ir/loops/others_end.ir" --fill deterministic --no-reuse --save own.npz | tail -1
+om run "$here/ir/loops/others_end.ir" --fill deterministic --poison --expect own.npz --rtol 0 --atol 0 | tail -2

@@ -123,21 +123,40 @@ class Maker:
         """Shape arithmetic that is folded."""
         return self.op("Expand", self.op("ReduceSum", v, self.constant(np.array([1], np.int64))), self.op("Shape", v))
 
+    def lagging(self, lag, more):
+        """Nodes, parameters and results of a body: what was computed `lag` iterations before is added to `more`, or to itself."""
+        past, (a, b, new) = [f"past{self.name()}" for _ in range(lag)], [self.name() for _ in range(3)]
+        nodes = [helper.make_node(self.rng.choice(["Add", "Sub", "Max"]), [past[-1], more or past[0]], [a]),
+                 helper.make_node("Tanh", [a], [new]), helper.make_node("Identity", [new], [b]),
+                 *(helper.make_node("Identity", [x], ["next" + x]) for x in past[:-1])]
+        return nodes, past, [b, *("next" + x for x in past[:-1])], new
+
+    def slices(self, names):
+        return [helper.make_tensor_value_info(x, TensorProto.FLOAT, [None, CHANNELS]) for x in names]
+
     def scan(self, v):
-        """Over rows or columns: what was computed one, two, ... slices before is added, and each new slice is stacked."""
-        axis, lag = self.rng.randrange(2), self.rng.choice([1, 2, 3, 5])
-        start = self.op("ReduceMean", v, self.constant(np.array([axis], np.int64)), keepdims=0)
-        past, names = [f"past{self.name()}" for _ in range(lag)], [self.name() for _ in range(3)]
-        body = helper.make_graph(
-            [helper.make_node(self.rng.choice(["Add", "Sub", "Max"]), [past[-1], names[0]], [names[1]]),
-             helper.make_node("Tanh", [names[1]], [names[2]]),
-             *(helper.make_node("Identity", [x], ["next" + x]) for x in [names[2], *past[:-1]])],
-            "body" + self.name(), [helper.make_tensor_value_info(x, TensorProto.FLOAT, [None, CHANNELS]) for x in [*past, names[0]]],
-            [helper.make_tensor_value_info(x, TensorProto.FLOAT, [None, CHANNELS])
-             for x in ["next" + names[2], *("next" + x for x in past[:-1]), names[2]]])
-        way = self.rng.randrange(2)
-        return self.op("Scan", *[start] * lag, v, n=lag + 1, num_scan_inputs=1, body=body, scan_input_axes=[axis],
-                       scan_output_axes=[axis], scan_input_directions=[way], scan_output_directions=[way])[-1]
+        """Over rows or columns: what was computed one, two, ... slices before is added, and each new slice is stacked.  Or
+        as many iterations of a Loop."""
+        axis, lag, way = self.rng.randrange(2), self.rng.choice([1, 2, 3, 5]), self.rng.randrange(2)
+        at = self.constant(np.array([axis], np.int64))
+        start = self.op("ReduceMean", v, at, keepdims=0)
+        if self.rng.randrange(3):
+            x = self.name()
+            nodes, past, states, new = self.lagging(lag, x)
+            body = helper.make_graph(nodes, "body" + x, self.slices([*past, x]), self.slices([*states, new]))
+            *last, out = self.op("Scan", *[start] * lag, v, n=lag + 1, num_scan_inputs=1, body=body, scan_input_axes=[axis],
+                                 scan_output_axes=[axis], scan_input_directions=[way], scan_output_directions=[way])
+        else:
+            i, go, on, out = self.name(), self.name(), self.name(), v
+            nodes, past, states, _ = self.lagging(lag, None)
+            body = helper.make_graph(
+                [*nodes, helper.make_node("Identity", [go], [on])], "body" + i,
+                [helper.make_tensor_value_info(i, TensorProto.INT64, []), helper.make_tensor_value_info(go, TensorProto.BOOL, []),
+                 *self.slices(past)], [helper.make_tensor_value_info(on, TensorProto.BOOL, []), *self.slices(states)])
+            count = self.op("Gather", self.op("Shape", v), self.constant(np.array(axis, np.int64)))
+            last = self.op("Loop", count, self.constant(np.array(True)), *[start] * lag, n=lag, body=body)
+            last = [last] if lag == 1 else last
+        return self.op("Add", out, self.op("Unsqueeze", self.rng.choice(last), at)) if self.rng.randrange(2) else out
 
     def steps(self):
         """Ranges with steps from now on; for the large one, most are unlike those of the small one."""
