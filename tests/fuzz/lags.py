@@ -365,7 +365,7 @@ def main():
             except (Wrong, OSError, KeyError, subprocess.TimeoutExpired) as e:
                 failed.append(f"seed {seed}: {e}")
     t.point(not failed, f"{count} models with lags: planned, poisoned, without reuse and in ONNX Runtime", *failed[:10])
-    t.point(len(refused) <= MOST_REFUSED * count, f"of which ONNX Runtime refuses {len(refused)}", *refused[:10])
+    t.point(len(refused) <= 1 + MOST_REFUSED * count, f"of which ONNX Runtime refuses {len(refused)}", *refused[:10])
     t.end()
 
 
