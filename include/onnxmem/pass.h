@@ -224,9 +224,27 @@ OM_API om_status om_host_pipeline_with(om_host *h, const om_prog *open, const om
  * host owns the text. */
 OM_API const char *om_host_decided(om_host *h, const om_prog *p, const char *pipeline);
 
+/* What is known of a plan with ranges after om_host_check_ranges(). */
+typedef struct om_range_check {
+	uint64_t sizes;          /* combinations of sizes in the ranges; UINT64_MAX: that many, or more */
+	uint64_t verified;       /* those for which the plan was verified, one by one */
+	const char *why_unproven; /* a sentence: why the plan may not be valid for others; NULL: it is valid for all sizes of the ranges */
+	bool has_formulas;       /* the document has formulas, and */
+	uint64_t compared;       /* sizes for which they were compared with the arenas of the plan */
+	const char *why_formulas_unproven; /* a sentence: why they may not hold for others; NULL: they hold for all */
+} om_range_check;
+
+/* Verify the plan of a model, or of the document `sidecar` unless it is NULL, for all sizes of the ranges of `plan`, which is the same plan read for
+ * the largest ones, and verified: for each of up to 1024 combinations, as it is and shrunk (om_plan_shrink()), or, if there are more, or more
+ * than `most` if that is not 0, for as many, with the ends of all ranges.  Then, for a plan of a program that no passes rewrote, it is proven for the others, from
+ * the shapes that inference finds with open symbols and from what operators allow; formulas of the document are derived again from its places, and
+ * compared.  No claim of the document is relied on.  OM_BADPLAN with the sizes in the message if the plan, or a formula, does not hold for some.  `out` and its texts
+ * are valid as long as `mem`. */
+OM_API om_status om_host_check_ranges(om_host *h, om_model *m, const char *sidecar, om_plan *plan, uint64_t most, om_arena *mem, om_range_check *out);
+
 /* Read the plan of a model, or of the document `sidecar` unless it is NULL, for each size of the ranges of `plan`, which is the same
- * plan read for the largest ones, and verify it as it is and shrunk (om_plan_shrink()).  Of more than 1024 combinations of
- * sizes a selection is checked, with the ends of all ranges, and a warning states how many.  Formulas of `plan` that promise less than it
+ * plan read for the largest ones, and verify it, as om_host_check_ranges() does.  Where it is not proven for all sizes,
+ * a warning states for how many it was verified.  Formulas of `plan` that promise less than it
  * takes are removed, with a warning.  The message of a failure has the sizes. */
 OM_API om_status om_host_check_sizes(om_host *h, om_model *m, const char *sidecar, om_plan *plan);
 

@@ -160,6 +160,8 @@ struct om_plan {
 	uint32_t narena, nplace, nalias, nview, nscratch, nunplanned, npeak, nrange; /* how many of each */
 	const om_pin *pin;       /* values whose arena was given */
 	uint32_t npin;           /* how many */
+	const struct om_stated_formulas *stated; /* formulas that the document has which the plan was read from: claims, compared with the model by
+				    om_host_check_ranges(); NULL: none */
 };
 
 /* The buffers of a program and the values stored in them. */

@@ -125,7 +125,7 @@ class Plan(c.Structure):
                 ("floor", c.c_uint64), ("floor_op", c.c_void_p), ("op_floor", c.c_void_p), ("peak", c.c_void_p), ("formulas", c.c_void_p),
                 ("narena", c.c_uint32), ("nplace", c.c_uint32), ("nalias", c.c_uint32),
                 ("nview", c.c_uint32), ("nscratch", c.c_uint32), ("nunplanned", c.c_uint32), ("npeak", c.c_uint32),
-                ("nrange", c.c_uint32), ("pin", c.POINTER(Pin)), ("npin", c.c_uint32)]
+                ("nrange", c.c_uint32), ("pin", c.POINTER(Pin)), ("npin", c.c_uint32), ("stated", c.c_void_p)]
 
 
 class IoAlias(c.Structure):

@@ -4,6 +4,7 @@
 
 #include "alloc/place_order.h"
 #include "alloc/plan_shrink.h"
+#include "alloc/stated_formulas.h"
 #include "base/guard.h"
 
 struct shrink {
@@ -124,14 +125,14 @@ om_plan_lower_offsets(const om_prog *p, om_plan *plan)
 }
 
 static om_status
-shrink_guarded(const om_prog *p, om_plan *plan)
+shrink_guarded(om_session *s, const om_prog *p, om_plan *plan)
 {
 	om_plan_lower_offsets(p, plan);
-	return OM_OK;
+	return om_stated_formulas_check(s, plan);
 }
 
 om_status
 om_plan_shrink(om_session *s, const om_prog *p, om_plan *plan)
 {
-	OM_GUARDED(s, shrink_guarded(p, plan));
+	OM_GUARDED(s, shrink_guarded(s, p, plan));
 }

@@ -39,7 +39,7 @@ struct dim {
 
 typedef struct dim dims_of_value[OM_MAX_RANK];
 
-struct proof {
+struct om_size_proof {
 	om_host *host;
 	const om_ranged *r;
 	const char *passes;
@@ -56,14 +56,14 @@ struct proof {
 /* ---- Sets of symbols. ---- */
 
 static uint64_t
-count_numbers(const struct proof *w, uint32_t d)
+count_numbers(const om_size_proof *w, uint32_t d)
 {
 	return (uint64_t)(w->range[d].high - w->range[d].low) + 1;
 }
 
 /* Combinations of the numbers of these symbols; UINT64_MAX: more than there could be room for. */
 static uint64_t
-count_combinations(const struct proof *w, unsigned set)
+count_combinations(const om_size_proof *w, unsigned set)
 {
 	uint64_t n = 1;
 
@@ -74,7 +74,7 @@ count_combinations(const struct proof *w, unsigned set)
 }
 
 static uint64_t
-index_of(const struct proof *w, unsigned set, const int64_t *n)
+index_of(const om_size_proof *w, unsigned set, const int64_t *n)
 {
 	uint64_t at = 0;
 
@@ -86,7 +86,7 @@ index_of(const struct proof *w, unsigned set, const int64_t *n)
 
 /* The numbers at an index; of symbols that are not in the set, the largest. */
 static void
-numbers_at(const struct proof *w, unsigned set, uint64_t at, int64_t *n)
+numbers_at(const om_size_proof *w, unsigned set, uint64_t at, int64_t *n)
 {
 	for (uint32_t d = 0; d < w->r->nrange; d++) {
 		n[d] = w->range[d].high;
@@ -98,14 +98,14 @@ numbers_at(const struct proof *w, unsigned set, uint64_t at, int64_t *n)
 }
 
 static void
-sizes_of(const struct proof *w, const int64_t *n, int64_t *size)
+sizes_of(const om_size_proof *w, const int64_t *n, int64_t *size)
 {
 	for (uint32_t d = 0; d < w->r->nrange; d++)
 		size[d] = om_size_of_step(&w->r->range[d], n[d]);
 }
 
 static unsigned
-all_symbols(const struct proof *w)
+all_symbols(const om_size_proof *w)
 {
 	return (1u << w->r->nrange) - 1;
 }
@@ -120,7 +120,7 @@ has_rank(const om_value *v, const om_value *as)
 
 /* What a program says about a dim that is not found yet; `is_found` becomes false where it says nothing. */
 static void
-read_dim(struct proof *w, const om_value *v, int axis, unsigned set, uint64_t at, struct dim *d)
+read_dim(om_size_proof *w, const om_value *v, int axis, unsigned set, uint64_t at, struct dim *d)
 {
 	const char *symbol = v ? v->shape.sym[axis] : NULL;
 
@@ -136,7 +136,7 @@ read_dim(struct proof *w, const om_value *v, int axis, unsigned set, uint64_t at
 }
 
 static void
-read_dims(struct proof *w, const om_prog *p, unsigned set, uint64_t at, dims_of_value *found)
+read_dims(om_size_proof *w, const om_prog *p, unsigned set, uint64_t at, dims_of_value *found)
 {
 	for (uint32_t k = 0; k < w->nsize; k++) {
 		const om_value *as = w->size[k].value, *v = om_prog_same_value(p, as);
@@ -148,7 +148,7 @@ read_dims(struct proof *w, const om_prog *p, unsigned set, uint64_t at, dims_of_
 }
 
 static dims_of_value *
-start_dims(struct proof *w, unsigned set)
+start_dims(om_size_proof *w, unsigned set)
 {
 	dims_of_value *found = OM_NEWN(w->mem, dims_of_value, w->nsize);
 
@@ -159,7 +159,7 @@ start_dims(struct proof *w, unsigned set)
 }
 
 static void
-keep_dims(struct proof *w, dims_of_value *found)
+keep_dims(om_size_proof *w, dims_of_value *found)
 {
 	for (uint32_t k = 0; k < w->nsize; k++)
 		for (int d = 0; d < w->size[k].value->shape.rank; d++)
@@ -168,7 +168,7 @@ keep_dims(struct proof *w, dims_of_value *found)
 }
 
 static void
-say_impossible(struct proof *w, const int64_t *size)
+say_impossible(om_size_proof *w, const int64_t *size)
 {
 	const char *text = "";
 
@@ -179,7 +179,7 @@ say_impossible(struct proof *w, const int64_t *size)
 
 /* A program that cannot be inferred with open symbols proves nothing. */
 static om_status
-find_dims(struct proof *w, unsigned set)
+find_dims(om_size_proof *w, unsigned set)
 {
 	const uint64_t count = count_combinations(w, set);
 	dims_of_value *found = start_dims(w, set);
@@ -206,7 +206,7 @@ find_dims(struct proof *w, unsigned set)
 }
 
 static bool
-has_all_dims(const struct proof *w, uint32_t k)
+has_all_dims(const om_size_proof *w, uint32_t k)
 {
 	for (int d = 0; d < w->size[k].value->shape.rank; d++)
 		if (!w->dim[k][d].is_found)
@@ -215,7 +215,7 @@ has_all_dims(const struct proof *w, uint32_t k)
 }
 
 static bool
-is_done(const struct proof *w)
+is_done(const om_size_proof *w)
 {
 	for (uint32_t k = 0; k < w->nsize; k++)
 		if (!w->size[k].is_proven && !w->size[k].is_wrong)
@@ -225,22 +225,53 @@ is_done(const struct proof *w)
 
 /* ---- Comparing. ---- */
 
-/* The size at these numbers; false: too large. */
-static bool
-bytes_at(const struct proof *w, uint32_t k, const int64_t *n, uint64_t *bytes)
+bool
+om_proven_shape(const om_size_proof *w, uint32_t k, const int64_t *n, om_shape *out)
 {
-	const om_value *v = w->size[k].value;
-	om_shape shape = v->shape;
 	int64_t size[OM_FORMULA_SYMBOLS];
 
+	*out = w->size[k].value->shape;
 	sizes_of(w, n, size);
-	for (int d = 0; d < shape.rank; d++) {
+	for (int d = 0; d < out->rank; d++) {
 		const struct dim *x = &w->dim[k][d];
-		shape.dim[d] = x->table ? x->table[index_of(w, x->by, n)] : om_ranged_dim(w->r, size, x->symbol);
-		if (shape.dim[d] < 0)
+		out->sym[d] = NULL;
+		out->dim[d] = x->table ? x->table[index_of(w, x->by, n)] : om_ranged_dim(w->r, size, x->symbol);
+		if (out->dim[d] < 0)
 			return false;
 	}
-	return om_tensor_bytes(v->type.elem, &shape, bytes);
+	return true;
+}
+
+/* The size at these numbers; false: too large. */
+static bool
+bytes_at(const om_size_proof *w, uint32_t k, const int64_t *n, uint64_t *bytes)
+{
+	om_shape shape;
+
+	return om_proven_shape(w, k, n, &shape) && om_tensor_bytes(w->size[k].value->type.elem, &shape, bytes);
+}
+
+/* Is the size at these numbers what it has to be? */
+static bool
+is_right(const om_size_proof *w, uint32_t k, const int64_t *n)
+{
+	const om_proven_size *s = &w->size[k];
+	uint64_t is, wanted;
+
+	if (!bytes_at(w, k, n, &is))
+		return false;
+	return s->bytes ? om_polynomial_value(s->bytes, n, &wanted) && is == wanted : is <= s->most;
+}
+
+/* The symbols of the tables of a value. */
+static unsigned
+by_tables(const om_size_proof *w, uint32_t k)
+{
+	unsigned set = 0;
+
+	for (int a = 0; a < w->size[k].value->shape.rank; a++)
+		set |= w->dim[k][a].table ? w->dim[k][a].by : 0;
+	return set;
 }
 
 static bool
@@ -252,13 +283,16 @@ has_quotient(const om_polynomial *f, uint32_t d)
 	return false;
 }
 
-/* How many numbers of a symbol decide whether the polynomial is the size, from the least one on. */
+/* How many numbers of a symbol decide whether the polynomial is the size, from the least one on.  What is no more than a bound for the
+ * largest number is so for all, if no table has the symbol: then dims are sums and products of it. */
 static uint64_t
-numbers_that_decide(const struct proof *w, uint32_t k, uint32_t d)
+numbers_that_decide(const om_size_proof *w, uint32_t k, uint32_t d)
 {
 	const om_value *v = w->size[k].value;
 	uint64_t degree = 2;
 
+	if (!w->size[k].bytes)
+		return by_tables(w, k) >> d & 1 ? count_numbers(w, d) : 1;
 	if (om_dtype_bits(v->type.elem) % 8 || has_quotient(w->size[k].bytes, d))
 		return count_numbers(w, d);
 	for (int a = 0; a < v->shape.rank; a++) {
@@ -272,9 +306,9 @@ numbers_that_decide(const struct proof *w, uint32_t k, uint32_t d)
 
 /* Sets one of the flags, unless there are too many numbers. */
 static void
-decide(struct proof *w, uint32_t k)
+decide(om_size_proof *w, uint32_t k)
 {
-	uint64_t of[OM_FORMULA_SYMBOLS] = {1, 1, 1}, count = 1, is, wanted;
+	uint64_t of[OM_FORMULA_SYMBOLS] = {1, 1, 1}, count = 1;
 	int64_t n[OM_FORMULA_SYMBOLS] = {0};
 
 	for (uint32_t d = 0; d < w->r->nrange; d++) {
@@ -288,14 +322,14 @@ decide(struct proof *w, uint32_t k)
 	for (uint64_t at = 0; at < count && !w->size[k].is_wrong; at++) {
 		uint64_t left = at;
 		for (uint32_t d = 0; d < w->r->nrange; d++, left /= of[d - 1])
-			n[d] = w->range[d].low + (int64_t)(left % of[d]);
-		w->size[k].is_wrong = !bytes_at(w, k, n, &is) || !om_polynomial_value(w->size[k].bytes, n, &wanted) || is != wanted;
+			n[d] = w->size[k].bytes ? w->range[d].low + (int64_t)(left % of[d]) : w->range[d].high - (int64_t)(left % of[d]);
+		w->size[k].is_wrong = !is_right(w, k, n);
 	}
 	w->size[k].is_proven = !w->size[k].is_wrong;
 }
 
 static void
-compare(struct proof *w)
+compare(om_size_proof *w)
 {
 	for (uint32_t k = 0; k < w->nsize; k++)
 		if (!w->size[k].is_proven && !w->size[k].is_wrong && has_all_dims(w, k))
@@ -306,7 +340,7 @@ compare(struct proof *w)
 
 /* Sets with fewer symbols first. */
 static om_status
-try_sets(struct proof *w, bool keeps_values)
+try_sets(om_size_proof *w, bool keeps_values)
 {
 	static const unsigned order[SETS] = {0, 1, 2, 4, 3, 5, 6, 7};
 
@@ -323,14 +357,72 @@ try_sets(struct proof *w, bool keeps_values)
 }
 
 om_status
+om_host_prove_shapes(om_host *h, const om_ranged *r, const char *passes, bool keeps_values, om_proven_size *size, uint32_t n,
+	om_arena *mem, uint64_t *looked_at, const char **why, const om_size_proof **out)
+{
+	om_size_proof *w = OM_NEW(mem, om_size_proof);
+
+	*w = (om_size_proof){.host = h, .r = r, .passes = passes, .mem = mem, .size = size, .nsize = n, .looked_at = looked_at, .why = why};
+	assert(r->nrange <= OM_FORMULA_SYMBOLS);
+	for (uint32_t d = 0; d < r->nrange; d++)
+		w->range[d] = om_range_of_steps(&r->range[d]);
+	w->dim = OM_NEWN(mem, dims_of_value, n);
+	*out = w;
+	return try_sets(w, keeps_values);
+}
+
+om_status
 om_host_prove_sizes(om_host *h, const om_ranged *r, const char *passes, bool keeps_values, om_proven_size *size, uint32_t n,
 	om_arena *mem, uint64_t *looked_at, const char **why)
 {
-	struct proof w = {.host = h, .r = r, .passes = passes, .mem = mem, .size = size, .nsize = n, .looked_at = looked_at, .why = why};
+	const om_size_proof *w;
 
-	assert(r->nrange <= OM_FORMULA_SYMBOLS);
-	for (uint32_t d = 0; d < r->nrange; d++)
-		w.range[d] = om_range_of_steps(&r->range[d]);
-	w.dim = OM_NEWN(mem, dims_of_value, n);
-	return try_sets(&w, keeps_values);
+	return om_host_prove_shapes(h, r, passes, keeps_values, size, n, mem, looked_at, why, &w);
+}
+
+/* ---- What was found. ---- */
+
+unsigned
+om_proven_shape_by(const om_size_proof *w, uint32_t k)
+{
+	unsigned set = by_tables(w, k);
+
+	for (int a = 0; a < w->size[k].value->shape.rank; a++)
+		for (uint32_t d = 0; d < w->r->nrange; d++)
+			if (!w->dim[k][a].table && om_ranged_dim_degree(w->dim[k][a].symbol, w->r->range[d].symbol))
+				set |= 1u << d;
+	return set;
+}
+
+static bool
+is_same_dim(const om_size_proof *w, const struct dim *a, const struct dim *b)
+{
+	if (!a->table || !b->table)
+		return !a->table && !b->table && strcmp(a->symbol, b->symbol) == 0;
+	return a->by == b->by && memcmp(a->table, b->table, count_combinations(w, a->by) * sizeof *a->table) == 0;
+}
+
+bool
+om_proven_shapes_equal(const om_size_proof *w, uint32_t a, uint32_t b)
+{
+	const int rank = w->size[a].value->shape.rank;
+
+	if (rank != w->size[b].value->shape.rank)
+		return false;
+	for (int d = 0; d < rank; d++)
+		if (!is_same_dim(w, &w->dim[a][d], &w->dim[b][d]))
+			return false;
+	return true;
+}
+
+uint64_t
+om_proof_combinations(const om_size_proof *w, unsigned set)
+{
+	return count_combinations(w, set);
+}
+
+void
+om_proof_numbers(const om_size_proof *w, unsigned set, uint64_t at, int64_t *n)
+{
+	numbers_at(w, set, at, n);
 }

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verifies plans with ranges for all of their sizes. */
+/* Verifies plans with ranges for all of their sizes: one by one as many as OM_MOST_SIZES, or by proof; see range_proof.h.  Formulas that a document
+ * states are claims: they are derived again from its places. */
 #include <config.h>
 
 #include <inttypes.h>
+#include <string.h>
 
+#include "alloc/stated_formulas.h"
 #include "base/guard.h"
+#include "host/range_proof.h"
 #include "host/range_sizes.h"
 #include "onnxmem/pass.h"
 #include "onnxmem/binding.h"
 #include "onnxmem/formula.h"
 #include "onnxmem/onnx.h"
+
+enum { MOST_COMPARED = 1 << 20 }; /* sizes, at which formulas are */
 
 struct check {
 	om_host *host;
@@ -19,18 +25,9 @@ struct check {
 	const char *sidecar;
 	om_plan *plan;           /* with the ranges */
 	const om_prog *from;     /* the model, imported again */
-	uint64_t checked;
+	uint64_t most;           /* sizes that are verified one by one */
+	om_range_check *out;
 };
-
-static const char *
-binding_text(struct check *w, const om_plan *plan, const int64_t *n)
-{
-	const char *text = "";
-
-	for (uint32_t k = 0; k < plan->nrange; k++)
-		text = om_printf(w->mem, "%s%s%s = %" PRId64, text, k ? ", " : "", plan->range[k].symbol, n[k]);
-	return text;
-}
 
 static om_status
 bind_sizes(struct check *w, const om_plan *plan, const int64_t *n, om_binding *b)
@@ -54,10 +51,36 @@ check_formulas(struct check *w, const om_plan *is, const int64_t *n)
 		all[d] = n[d];
 	for (uint32_t k = 0; at && k < plan->narena; k++)
 		if (om_formula_value(&at->arena[k], all) < is->arena[k].bytes) {
-			om_warn(w->session, "the formula of the arena does not hold for %s", binding_text(w, plan, n));
+			om_warn(w->session, "the formula of the arena does not hold for %s", om_range_sizes_text(w->mem, plan, n));
 			plan->formulas = NULL;
 			return;
 		}
+}
+
+/* What a formula of the document says has to be what the plan takes. */
+static om_status
+check_stated(struct check *w, const om_plan *is, const int64_t *n)
+{
+	const om_stated_piece *piece;
+	uint64_t bytes;
+
+	for (uint32_t k = 0; is->stated && k < is->narena; k++) {
+		OM_TRY(om_stated_formula_value(w->session, is, k, n, &bytes, &piece));
+		if (bytes < is->arena[k].bytes || (piece->is_exact && bytes != is->arena[k].bytes))
+			return om_fail(w->session, OM_BADPLAN, "the plan: its formula of arena %s, \"%s\", is %" PRIu64 " bytes, but the values take %"
+				PRIu64, is->arena[k].name, piece->text[k], bytes, is->arena[k].bytes);
+	}
+	return OM_OK;
+}
+
+/* A plan that was made now has formulas of its own, which its document repeats. */
+static om_status
+read_one(struct check *w, om_prog *p, const om_binding *b)
+{
+	OM_TRY(om_host_read_plan(w->host, w->model, p, w->sidecar, b));
+	if (w->plan->formulas)
+		p->plan->stated = NULL;
+	return OM_OK;
 }
 
 /* Read and verify the plan for one size of each range: at the offsets of the document, and shrunk. */
@@ -71,7 +94,7 @@ check_one(struct check *w, const int64_t *n)
 	if (st == OM_OK)
 		st = om_prog_bind(w->session, w->from, NULL, &p);
 	if (st == OM_OK)
-		st = om_host_read_plan(w->host, w->model, p, w->sidecar, b);
+		st = read_one(w, p, b);
 	if (st == OM_OK)
 		st = om_plan_verify(w->session, p, p->plan);
 	if (st == OM_OK)
@@ -80,24 +103,111 @@ check_one(struct check *w, const int64_t *n)
 		st = om_plan_verify(w->session, p, p->plan);
 	if (st == OM_OK)
 		check_formulas(w, p->plan, n);
+	if (st == OM_OK)
+		st = check_stated(w, p->plan, n);
 	om_prog_free(p);
 	om_binding_free(b);
-	return st == OM_OK ? st : om_note(w->session, st, "using the plan for %s", binding_text(w, w->plan, n));
+	return st == OM_OK ? st : om_note(w->session, st, "using the plan for %s", om_range_sizes_text(w->mem, w->plan, n));
+}
+
+/* ---- All sizes. ---- */
+
+static uint64_t
+count_sizes(const om_plan *plan)
+{
+	uint64_t all = 1;
+
+	for (uint32_t k = 0; k < plan->nrange; k++) {
+		const om_dim_range *r = &plan->range[k];
+		if (__builtin_mul_overflow(all, (uint64_t)((r->high - r->low) / om_dim_range_step(r)) + 1, &all))
+			return UINT64_MAX;
+	}
+	return all;
+}
+
+/* Compare formulas that are not the same text: at as many sizes as can be. */
+static om_status
+compare_formulas(struct check *w, const om_prog *p)
+{
+	om_size_walk at = om_size_walk_new(p->plan->range, p->plan->nrange, MOST_COMPARED, w->mem);
+	uint64_t bytes, wanted;
+	const om_stated_piece *piece;
+
+	do {
+		const om_formula_piece *of = om_formulas_at(p->plan, at.n);
+		int64_t n[OM_FORMULA_SYMBOLS] = {0};
+		memcpy(n, at.n, p->plan->nrange * sizeof *n);
+		for (uint32_t k = 0; of && !of->least && k < p->plan->narena; k++) {
+			OM_TRY(om_stated_formula_value(w->session, p->plan, k, at.n, &bytes, &piece));
+			wanted = om_formula_value(&of->arena[k], n);
+			if (bytes < wanted || (piece->is_exact && bytes != wanted))
+				return om_fail(w->session, OM_BADPLAN, "the plan: its formula of arena %s, \"%s\", is %" PRIu64 " bytes for %s, but %"
+					PRIu64 " follow from its places", p->plan->arena[k].name, piece->text[k], bytes,
+					om_range_sizes_text(w->mem, p->plan, at.n), wanted);
+		}
+		w->out->compared++;
+	} while (om_size_walk_next(&at));
+	if (!at.is_all)
+		w->out->why_formulas_unproven = "they are others than those that are derived from the places of the plan, and the ranges have too many sizes "
+			"to compare both in each";
+	return OM_OK;
+}
+
+/* The formulas that follow from the places of the document, which has some. */
+static om_status
+derive_formulas(struct check *w, om_prog *p)
+{
+	OM_TRY(om_host_find_formulas(w->host, w->from, p));
+	const om_formulas *f = p->plan->formulas;
+	const char *why = f->why ? f->why : f->why_unproven;
+
+	w->out->compared = w->out->verified;
+	if (why) {
+		w->out->why_formulas_unproven = w->out->verified < w->out->sizes ? om_strdup(w->mem, why) : NULL;
+		return OM_OK;
+	}
+	return om_stated_formulas_equal(p->plan, f) ? OM_OK : compare_formulas(w, p);
+}
+
+static om_status
+prove(struct check *w, om_prog *p)
+{
+	const om_ranged r = {w->from, p, p->plan->range, p->plan->nrange};
+
+	if (w->out->verified < w->out->sizes)
+		OM_TRY(om_host_prove_range(w->host, &r, p->plan, w->mem, &w->out->why_unproven));
+	w->out->has_formulas = p->plan->stated != NULL;
+	return p->plan->stated ? derive_formulas(w, p) : OM_OK;
+}
+
+/* For the largest sizes, at which proofs start. */
+static om_status
+prove_rest(struct check *w)
+{
+	om_prog *p = NULL;
+	om_status st = om_prog_bind(w->session, w->from, NULL, &p);
+
+	if (st == OM_OK)
+		st = read_one(w, p, NULL);
+	if (st == OM_OK)
+		st = om_plan_verify(w->session, p, p->plan);
+	if (st == OM_OK)
+		st = prove(w, p);
+	om_prog_free(p);
+	return st;
 }
 
 static om_status
 check_all(struct check *w)
 {
-	om_size_walk at = om_size_walk_new(w->plan->range, w->plan->nrange, OM_MOST_SIZES, w->mem);
+	om_size_walk at = om_size_walk_new(w->plan->range, w->plan->nrange, w->most, w->mem);
 
+	w->out->sizes = count_sizes(w->plan);
 	do {
 		OM_TRY(check_one(w, at.n));
-		w->checked++;
+		w->out->verified++;
 	} while (om_size_walk_next(&at));
-	if (!at.is_all)
-		om_warn(w->session, "the plan was verified for %" PRIu64 " sizes of its ranges, which have more; a run verifies it "
-			"for its own sizes", w->checked);
-	return OM_OK;
+	return prove_rest(w);
 }
 
 /* The nodes of a model with a plan are in the order of the plan, so it is imported again. */
@@ -108,20 +218,34 @@ import_and_check(struct check *w)
 	om_status st = om_model_import(w->session, w->model, &from);
 
 	w->from = from;
-	w->mem = om_arena_new();
 	if (st == OM_OK)
 		st = check_all(w);
-	om_arena_free(w->mem);
 	om_prog_free(from);
 	return st;
 }
 
 om_status
-om_host_check_sizes(om_host *h, om_model *m, const char *sidecar, om_plan *plan)
+om_host_check_ranges(om_host *h, om_model *m, const char *sidecar, om_plan *plan, uint64_t most, om_arena *mem, om_range_check *out)
 {
-	struct check w = {.host = h, .session = om_host_session(h), .model = m, .sidecar = sidecar, .plan = plan};
+	struct check w = {.host = h, .session = om_host_session(h), .model = m, .sidecar = sidecar, .plan = plan, .mem = mem,
+		.most = most ? most : OM_MOST_SIZES, .out = out};
 
+	*out = (om_range_check){.sizes = 1, .verified = plan->nrange == 0};
 	if (plan->nrange == 0)
 		return OM_OK;
 	OM_GUARDED(om_host_session(h), import_and_check(&w));
+}
+
+om_status
+om_host_check_sizes(om_host *h, om_model *m, const char *sidecar, om_plan *plan)
+{
+	om_arena *mem = om_arena_new();
+	om_range_check found;
+	const om_status st = om_host_check_ranges(h, m, sidecar, plan, 0, mem, &found);
+
+	if (st == OM_OK && found.why_unproven)
+		om_warn(om_host_session(h), "the plan was verified for %" PRIu64 " sizes of its ranges, which have more; it is not proven for the others (%s), and a run "
+			"verifies it for its own", found.verified, found.why_unproven);
+	om_arena_free(mem);
+	return st;
 }

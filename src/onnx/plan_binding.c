@@ -20,7 +20,7 @@
 
 struct sizes {
 	om_plan_sizes *z;
-	int64_t *wanted;         /* by range */
+	int64_t *wanted;         /* om_plan_sizes.wanted */
 };
 
 static om_status
@@ -85,7 +85,7 @@ read_ranges(struct sizes *s)
 	const char *symbol;
 
 	z->range = OM_NEWN(z->prog->mem, om_dim_range, json_object_size(all));
-	s->wanted = OM_NEWN(z->mem, int64_t, json_object_size(all));
+	z->wanted = s->wanted = OM_NEWN(z->prog->mem, int64_t, json_object_size(all));
 	json_object_foreach(all, symbol, ends) {
 		om_dim_range *r = &z->range[z->nrange];
 		r->symbol = om_strdup(z->prog->mem, symbol);

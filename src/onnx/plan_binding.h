@@ -17,6 +17,7 @@ typedef struct om_plan_sizes {
 	const om_binding *given; /* numbers and shapes wanted; NULL: those that the plan was made for */
 	/* results: the ranges that the document states, allocated by the program; are the sizes wanted others than
 	 * those that the plan was made for? */
+	int64_t *wanted;         /* by range: the size that is wanted */
 	om_dim_range *range;
 	uint32_t nrange;
 	bool is_other;
@@ -29,5 +30,8 @@ enum { OM_MOST_FIXED_BYTES = 65536 };
  * a number is outside of its range, or `given` contradicts one without a range; OM_STALE if `given` has another constant for an input; OM_BADPLAN if the document is
  * malformed, or its sizes are not possible in the program. */
 om_status om_plan_sizes_bind(om_plan_sizes *z);
+
+/* Read the formulas of the document into plan->stated; `plan` has its arenas and ranges. */
+om_status om_plan_read_formulas(const om_plan_sizes *z, om_plan *plan);
 
 #endif

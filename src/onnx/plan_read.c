@@ -986,6 +986,7 @@ read_plan(struct reader *r, const char *sidecar)
 	strategy = json_string_value(json_object_get(r->root, "strategy"));
 	r->plan->strategy = om_strdup(r->p->mem, strategy ? strategy : "");
 	OM_TRY(read_arenas(r));
+	OM_TRY(om_plan_read_formulas(&r->sizes, r->plan));
 	OM_TRY(read_scopes(r));
 	OM_TRY(read_aliases(r));
 	OM_TRY(read_scratch(r));

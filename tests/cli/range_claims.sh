@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+# What a plan document claims of a range is not relied on: it is proven again, or refused.
+large=1..100000
+om plan "$models/dynamic.onnx" --sidecar plan.json --dim-range N=$large
+om verify "$models/dynamic.onnx" --sidecar plan.json
+verify_edited() {
+	sed "$1" plan.json >edited.json
+	cmp -s plan.json edited.json && echo "nothing was edited by $1"
+	om verify "$models/dynamic.onnx" --sidecar edited.json | tail -2
+}
+# Formulas: less, more, less for some sizes that no selection has, other symbols, no formula, no piece.
+verify_edited 's/576\*N/512*N/'
+verify_edited 's/576\*N/640*N/'
+verify_edited 's/"576\*N"/"576*N - floor((N + 1)\/99998) + floor((N + 2)\/100002)"/'
+verify_edited 's/576\*N/576*M/'
+verify_edited 's/576\*N/576*N)/'
+verify_edited 's/576\*N/576*(((((((((((((((((((((((((((((((((((((N/'
+verify_edited 's/"bytes":\["576\*N"\]/"bytes":["576*N","0"]/'
+verify_edited 's/"bytes":\["576\*N"\]/"bytes":[576]/'
+verify_edited 's/"bytes":\["576\*N"\]/"bits":["576*N"]/'
+verify_edited 's/{"ranges":{"N":\[1,100000\]}/{"ranges":{"N":[1,99999]}/'
+verify_edited 's/{"ranges":{"N":\[1,100000\]}/{"ranges":{"N":[0,100000]}/'
+# An upper bound that holds is a weaker claim.
+verify_edited 's/"bytes":\["576\*N"\]/"at_most":["577*N"]/'
+# Sizes, places, the range itself.
+verify_edited 's/"N":\[1,100000\]/"N":[1,200000]/g'
+verify_edited 's/57600000/57599936/g'
+# A run refuses a promise of less than it takes.
+sed 's/576\*N/512*N/' plan.json >edited.json
+om run "$models/dynamic.onnx" --sidecar edited.json --dim N=8 --fill deterministic
+# Where there is no proof, it says so; each size can be verified.
+om plan "$models/dynamic.onnx" cpu.onnx --target cpu --dim-range N=1..1100
+om verify cpu.onnx
+om verify cpu.onnx --every-size
