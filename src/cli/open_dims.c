@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "ir/dim_expression.h"
 
 struct open_dims {
 	om_cli *c;
@@ -58,6 +59,31 @@ has_symbol(const om_cli_open *o, const char *symbol)
 	return false;
 }
 
+/* Is the symbol a dim of an input? */
+static bool
+is_dim_of_input(const void *arg, const char *name, size_t n, int64_t *out)
+{
+	const om_block *g = ((const om_prog *)arg)->first;
+
+	*out = 1;
+	for (uint32_t k = 0; k < g->nparam; k++) {
+		const om_shape *s = &g->param[k]->shape;
+		for (int d = 0; d < s->rank; d++)
+			if (s->dim[d] < 0 && s->sym[d] && strlen(s->sym[d]) == n && memcmp(s->sym[d], name, n) == 0)
+				return true;
+	}
+	return false;
+}
+
+/* Is it called like an expression of others, "past + tokens", so that it follows from them? */
+static bool
+follows(const om_prog *p, const char *symbol)
+{
+	int64_t n;
+
+	return om_dim_expression(symbol, is_dim_of_input, p, &n);
+}
+
 /* The open symbols of all inputs: in the first of two calls batches, in the second the others. */
 static void
 list_symbols(const struct open_dims *o, om_cli_open *open, bool batches)
@@ -65,7 +91,8 @@ list_symbols(const struct open_dims *o, om_cli_open *open, bool batches)
 	for (uint32_t k = 0; k < o->prog->first->nparam; k++) {
 		const om_shape *s = &o->prog->first->param[k]->shape;
 		for (int d = 0; d < s->rank; d++)
-			if (s->dim[d] < 0 && s->sym[d] && om_symbol_is_batch(o->prog, s->sym[d]) == batches && !has_symbol(open, s->sym[d]))
+			if (s->dim[d] < 0 && s->sym[d] && om_symbol_is_batch(o->prog, s->sym[d]) == batches && !has_symbol(open, s->sym[d])
+			    && !follows(o->prog, s->sym[d]))
 				OM_PUSH(o->c->mem, open->symbol, open->nsymbol, open->capsymbol, om_strdup(o->c->mem, s->sym[d]));
 	}
 }
@@ -96,7 +123,7 @@ look_at_input(struct open_dims *o, const om_value *v)
 		return;
 	}
 	for (int d = 0; d < s->rank; d++)
-		if (s->dim[d] < 0)
+		if (s->dim[d] < 0 && !follows(o->prog, s->sym[d]))
 			add_symbol(o, s->sym[d]);
 }
 
@@ -160,6 +187,7 @@ om_cli_open_dims(om_cli *c, om_binding *b)
 		st = om_binding_batches(c->session, p, b, c->mem, &o.batches);
 	if (st == OM_OK && *o.batches)
 		st = bind_copy(c, b, &p);
+	o.prog = p;
 	for (uint32_t k = 0; st == OM_OK && k < p->first->nparam; k++)
 		look_at_input(&o, p->first->param[k]);
 	const char *inputs = st == OM_OK ? om_open_inputs_text(p, c->mem) : "";

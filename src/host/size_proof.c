@@ -25,7 +25,7 @@
 #include "ir/edit.h"
 
 enum {
-	MOST_OPS = 1 << 17,      /* that are inferred in all */
+	MOST_OPS = 1 << 18,      /* that are inferred in all */
 	MOST_COMPARED = 1 << 26, /* in all */
 	SETS = 1 << OM_FORMULA_SYMBOLS,
 };

@@ -77,6 +77,13 @@ const char *om_dim_product_text(const om_op_context *c, const om_shape *s, int f
 void om_elems_moved(const om_op_context *c, om_symbolic_elem *e);
 void om_elems_calculated(const om_op_context *c, om_symbolic_elem *e);
 
+/* Those of x == y: a dim is no negative number, and equals itself.  Those of a choice by a condition. */
+void om_elems_equal(const om_op_context *c, om_symbolic_elem *e);
+void om_elems_chosen(const om_op_context *c, om_symbolic_elem *e);
+
+/* How many integers there are from one up to, not including, another one, as an element that is a dim.  False: unknown. */
+bool om_elem_between(const om_op_context *c, const om_symbolic_elem *from, const om_symbolic_elem *to, om_symbolic_elem *n);
+
 /* A dim as an element, and an element as a dim; false if the element may not be a dim. */
 om_symbolic_elem om_elem_of_dim(const om_shape *s, int d);
 bool om_dim_of_elem(const om_symbolic_elem *e, om_shape *s, int d);

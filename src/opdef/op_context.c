@@ -370,7 +370,7 @@ infer_elems(om_prog *p, om_op_context *c)
 	for (uint32_t k = 0; k < op->nout; k++)
 		if (op->out[k])
 			op->out[k]->elem = NULL;
-	if (!v || !op->opdef->propagate_data || (v->type.elem != OM_INT64 && v->type.elem != OM_INT32)
+	if (!v || !op->opdef->propagate_data || (v->type.elem != OM_INT64 && v->type.elem != OM_INT32 && v->type.elem != OM_BOOL)
 	    || v->type.kind != OM_TENSOR || !om_shape_is_known(&v->shape) || v->shape.rank > 1
 	    || om_shape_count(&v->shape) > OM_MAX_RANK)
 		return;

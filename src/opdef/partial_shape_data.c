@@ -218,3 +218,120 @@ om_elems_calculated(const om_op_context *c, om_symbolic_elem *e)
 	for (size_t k = 0; k < n; k++)
 		e[k] = calculated(c, sign, &a[na == 1 ? 0 : k], &b[nb == 1 ? 0 : k]);
 }
+
+/* ---- Comparisons and choices, as exporters write them around Expand: the dims that are not -1, else 1. ---- */
+
+/* Differences may be negative, dims are not. */
+static bool
+is_dim(const om_symbolic_elem *e)
+{
+	return !e->known && e->sym && !strchr(e->sym, '-');
+}
+
+static om_symbolic_elem
+compared(const om_symbolic_elem *a, const om_symbolic_elem *b)
+{
+	if (a->known && b->known)
+		return (om_symbolic_elem){.known = true, .value = a->value == b->value};
+	if ((is_dim(a) && b->known && b->value < 0) || (is_dim(b) && a->known && a->value < 0))
+		return (om_symbolic_elem){.known = true, .value = false};
+	if (a->sym && b->sym && strcmp(a->sym, b->sym) == 0)
+		return (om_symbolic_elem){.known = true, .value = true};
+	return (om_symbolic_elem){0};
+}
+
+void
+om_elems_equal(const om_op_context *c, om_symbolic_elem *e)
+{
+	const size_t n = (size_t)om_shape_count(&c->out[0].shape);
+	const om_symbolic_elem *a, *b;
+	size_t na, nb;
+
+	if (!om_in_symbolic_elems(c, 0, &a, &na) || !om_in_symbolic_elems(c, 1, &b, &nb) || (na != 1 && na != n) || (nb != 1 && nb != n))
+		return;
+	for (size_t k = 0; k < n; k++)
+		e[k] = compared(&a[na == 1 ? 0 : k], &b[nb == 1 ? 0 : k]);
+}
+
+/* Truths as elements. */
+static bool
+conditions(const om_op_context *c, const om_symbolic_elem **e, size_t *n)
+{
+	const uint8_t *data = c->in[0].data;
+
+	if (!om_shape_is_known(&c->in[0].shape) || om_shape_count(&c->in[0].shape) > OM_MAX_RANK)
+		return false;
+	*n = (size_t)om_shape_count(&c->in[0].shape);
+	if (!data)
+		return (*e = c->op->in[0]->elem) != NULL;
+	om_symbolic_elem *all = OM_NEWN(c->mem, om_symbolic_elem, *n + 1);
+	for (size_t k = 0; k < *n; k++)
+		all[k] = (om_symbolic_elem){.known = true, .value = data[c->in[0].splat ? 0 : k] != 0};
+	*e = all;
+	return true;
+}
+
+void
+om_elems_chosen(const om_op_context *c, om_symbolic_elem *e)
+{
+	const size_t n = (size_t)om_shape_count(&c->out[0].shape);
+	const om_symbolic_elem *is, *x[2];
+	size_t nis, nx[2];
+
+	if (!conditions(c, &is, &nis) || (nis != 1 && nis != n))
+		return;
+	for (uint32_t k = 0; k < 2; k++)
+		if (!om_in_symbolic_elems(c, k + 1, &x[k], &nx[k]) || (nx[k] != 1 && nx[k] != n))
+			return;
+	for (size_t k = 0; k < n; k++) {
+		const om_symbolic_elem *by = &is[nis == 1 ? 0 : k];
+		const int which = by->known && by->value ? 0 : 1;
+		if (by->known)
+			e[k] = x[which][nx[which] == 1 ? 0 : k];
+	}
+}
+
+/* ---- Differences of sums. ---- */
+
+/* The text of a sum without one of its terms, as `a` in a+b; NULL: it has no such term, or that is all. */
+static const char *
+without_term(const om_op_context *c, const char *sum, const char *term)
+{
+	const size_t n = strlen(term);
+	int depth = 0;
+
+	for (const char *at = sum, *from = sum;; at++) {
+		depth += (*at == '(') - (*at == ')');
+		if (*at && (depth || *at != '+'))
+			continue;
+		if ((size_t)(at - from) == n && memcmp(from, term, n) == 0 && n < strlen(sum))
+			return from == sum ? om_printf(c->keep, "%s", at + 1)
+				: om_printf(c->keep, "%.*s%s", (int)(from - 1 - sum), sum, at);
+		if (!*at)
+			return NULL;
+		from = at + 1;
+	}
+}
+
+/* All terms of a sum without differences are at least 0, so it is not less than one of them. */
+bool
+om_elem_between(const om_op_context *c, const om_symbolic_elem *from, const om_symbolic_elem *to, om_symbolic_elem *n)
+{
+	char number[32];
+
+	if (to->known || !is_dim(to) || !c->keep)
+		return false;
+	if (from->known && from->value == 0) {
+		*n = *to;
+		return true;
+	}
+	if (from->known ? from->value < 0 : !is_dim(from))
+		return false;
+	if (!from->known && strcmp(from->sym, to->sym) == 0) {
+		*n = (om_symbolic_elem){.known = true, .value = 0};
+		return true;
+	}
+	snprintf(number, sizeof number, "%lld", (long long)from->value);
+	*n = (om_symbolic_elem){.sym = without_term(c, to->sym, from->known ? number : from->sym)};
+	return n->sym != NULL;
+}

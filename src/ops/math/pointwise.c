@@ -240,7 +240,7 @@ const om_opdef om_ops_pointwise[] = {
 #include "pointwise.def"
 	{ROW_OF(OM_POINTWISE | OM_COMMUTES, Equal, 1, 2, 2, broadcast_attrs,
 		"x == y", infer_compare, om_inplace_whole),
-	 .input_types = {OF_NUMBERS | OF(BOOL) | OF(STRING)}},
+	 .propagate_data = om_elems_equal, .input_types = {OF_NUMBERS | OF(BOOL) | OF(STRING)}},
 	{
 		.name = "Selu", .brief = "gamma times Elu of x",
 		.since = 1, .until = 5, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,

@@ -339,7 +339,7 @@ const om_opdef om_ops_where_pow_clip[] = {
 		.name = "Where", .brief = "x where the condition holds, y elsewhere",
 		.since = 9, .min_in = 3, .max_in = 3, .min_out = 1, .max_out = 1,
 		.flags = OM_POINTWISE, .input_types = {OF(BOOL), OF_COMMON},
-		.infer = Where_infer, .inplace = om_inplace_whole, .cpu = om_loop_nest_run,
+		.infer = Where_infer, .propagate_data = om_elems_chosen, .inplace = om_inplace_whole, .cpu = om_loop_nest_run,
 	},
 	{0}
 };

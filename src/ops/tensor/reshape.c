@@ -63,11 +63,11 @@ fill_dims(const om_op_context *c, bool zero_copies, const om_symbolic_elem *elem
 struct parts {
 	int64_t known;
 	int nopen;
-	const char *sym;   /* of the last open dim */
+	const char *sym;   /* the product of the open dims; NULL: one has no symbol */
 };
 
 static bool
-part(const om_shape *s, const om_shape *other, int hole, struct parts *p)
+part(const om_op_context *c, const om_shape *s, const om_shape *other, int hole, struct parts *p)
 {
 	*p = (struct parts){.known = 1};
 	for (int k = 0; k < s->rank; k++) {
@@ -78,8 +78,7 @@ part(const om_shape *s, const om_shape *other, int hole, struct parts *p)
 				return false;
 		} else if (k >= other->rank || other->dim[k] >= 0 || !s->sym[k] || !other->sym[k]
 			   || strcmp(s->sym[k], other->sym[k]) != 0) {
-			p->nopen++;
-			p->sym = s->sym[k];
+			p->sym = p->nopen++ ? om_dim_text(c, p->sym, '*', s->sym[k]) : s->sym[k];
 		}
 	}
 	return true;
@@ -97,11 +96,11 @@ fill_hole(const om_op_context *c, om_shape *out, int hole)
 	if (in->rank < 0)
 		return OM_OK;
 	rest.dim[hole] = 1;
-	if (!part(in, &rest, -1, &have) || !part(&rest, in, hole, &used))
+	if (!part(c, in, &rest, -1, &have) || !part(c, &rest, in, hole, &used))
 		return om_op_fail(c->session, OM_INVALID, c->op, "the number of elements overflows");
-	if (used.nopen || have.nopen > 1)
+	if (used.nopen)
 		return OM_OK;
-	if (have.nopen == 1) {
+	if (have.nopen) {
 		if (have.known == used.known)
 			out->sym[hole] = have.sym;
 		else if (used.known && have.known % used.known == 0)

@@ -263,7 +263,13 @@ static bool
 int_in(const om_op_context *c, uint32_t k, int64_t *v)
 {
 	const om_tensor *t = &c->in[k];
+	int64_t *known;
+	size_t n;
 
+	if (!t->data && om_in_ints(c, k, &known, &n) && n == 1) {  /* one of a list that inference knows in part */
+		*v = *known;
+		return true;
+	}
 	if (!t->data || !om_shape_is_known(&t->shape) || om_shape_count(&t->shape) != 1)
 		return false;
 	switch (t->type) {
@@ -318,6 +324,20 @@ range_length(const om_op_context *c, int64_t *n)
 	return OM_OK;
 }
 
+/* As a dim of symbols, in steps of 1. */
+static void
+range_symbol(om_op_context *c)
+{
+	const om_symbolic_elem *from, *to;
+	om_symbolic_elem length;
+	int64_t delta;
+	size_t n[2];
+
+	if (int_in(c, 2, &delta) && delta == 1 && om_in_symbolic_elems(c, 0, &from, &n[0]) && om_in_symbolic_elems(c, 1, &to, &n[1])
+	    && n[0] == 1 && n[1] == 1 && om_elem_between(c, from, to, &length))
+		om_dim_of_elem(&length, &c->out[0].shape, 0);
+}
+
 static om_status
 range_infer(om_op_context *c)
 {
@@ -326,7 +346,10 @@ range_infer(om_op_context *c)
 	for (uint32_t k = 1; k < 3; k++)
 		if (c->in[k].type != c->in[0].type)
 			return om_op_fail(c->session, OM_SHAPE, c->op, "the inputs differ in type");
-	return range_length(c, &c->out[0].shape.dim[0]);
+	OM_TRY(range_length(c, &c->out[0].shape.dim[0]));
+	if (c->out[0].shape.dim[0] < 0)
+		range_symbol(c);
+	return OM_OK;
 }
 
 static void

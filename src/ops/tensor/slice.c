@@ -134,6 +134,18 @@ is_whole(int64_t start, int64_t end, int64_t step)
 		&& (end <= -INT32_MAX || is_open_end(end)));
 }
 
+/* The whole axis, as its end is a dim that is the same symbol: the `k`-th numbers of the lists, which inference knows in part. */
+static bool
+is_whole_symbol(const om_op_context *c, int64_t k, const char *symbol, int64_t step)
+{
+	const om_symbolic_elem *start, *end;
+	size_t n[2];
+
+	return symbol && step == 1 && c->op->nin > 2 && om_in_symbolic_elems(c, 1, &start, &n[0]) && om_in_symbolic_elems(c, 2, &end, &n[1])
+	    && (size_t)k < n[0] && (size_t)k < n[1] && start[k].known && start[k].value == 0 && !end[k].known && end[k].sym
+	    && strcmp(end[k].sym, symbol) == 0;
+}
+
 static om_status
 slice_cut(const om_op_context *c, struct cut *cut)
 {
@@ -165,7 +177,10 @@ slice_cut(const om_op_context *c, struct cut *cut)
 		if (step == 0)
 			return om_op_fail(c->session, OM_SHAPE, c->op, "the step of axis %d is 0", a);
 		cut->known[a] = cut->whole[a] = false;
-		if (!l.start.known || !l.end.known || (om_has_in(c, 4) && !l.step.known))
+		if (om_has_in(c, 4) && !l.step.known)
+			continue;
+		cut->whole[a] = in->dim[a] < 0 && is_whole_symbol(c, k, in->sym[a], step);
+		if (!l.start.known || !l.end.known)
 			continue;
 		cut->whole[a] = is_whole(l.start.v[k], l.end.v[k], step);
 		cut->step[a] = step;
