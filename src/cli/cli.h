@@ -79,8 +79,7 @@ struct om_cli {
 	bool needed_is_known;
 	double progress_ms;      /* when the next progress line is due; 0: not known yet */
 	bool progress_shown;
-	const char *progress_what; /* what the last search was for, and how far it was; NULL: none */
-	uint64_t progress_best, progress_bound;
+	uint64_t progress_best;  /* bytes: the best of all searches since the line began; 0: none */
 	uint64_t budget;         /* of all arenas together; 0: none */
 	const char *device, *device_options; /* of --device; NULL: the processor, and none */
 	om_plan_request request; /* as the options have it; set by om_cli_settings() */

@@ -4,7 +4,6 @@
 #include <config.h>
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -20,16 +19,14 @@ om_cli_may_show(const om_cli *c)
 	return !c->quiet && !(plain && *plain) && isatty(STDERR_FILENO);
 }
 
-/* A trial that is worse than what was reached for the same bound is not progress. */
-static bool
-is_worse(om_cli *c, const char *what, uint64_t best, uint64_t bound)
+/* A plan takes several searches, for orders, for lifetimes, for places.  What one of them tries is not taken for what was reached: that
+ * is the best of all. */
+static uint64_t
+best_of_all(om_cli *c, uint64_t best)
 {
-	if (c->progress_what && strcmp(c->progress_what, what) == 0 && bound <= c->progress_bound && best > c->progress_best)
-		return true;
-	c->progress_what = what;
-	c->progress_best = best;
-	c->progress_bound = bound;
-	return false;
+	if (c->progress_best == 0 || best < c->progress_best)
+		c->progress_best = best;
+	return c->progress_best;
 }
 
 /* Short searches display nothing. */
@@ -39,15 +36,17 @@ show(void *arg, const char *what, uint64_t best, uint64_t bound)
 	om_cli *c = arg;
 	char a[32], b[32];
 	const double now = om_now_ms();
+	const uint64_t least = best_of_all(c, best);
 
 	if (c->progress_ms == 0)
 		c->progress_ms = now + QUIET_MS;
-	if (is_worse(c, what, best, bound) || now < c->progress_ms)
+	if (now < c->progress_ms)
 		return;
 	c->progress_ms = now + AGAIN_MS;
 	c->progress_shown = true;
-	fprintf(stderr, "\r\033[K%s: best %s, bound %s, gap %.2f %%", what, om_bytes_text(best, a), om_bytes_text(bound, b),
-		100 * om_report_gap(best > bound ? best : bound, bound));
+	fprintf(stderr, "\r\033[K%s: best so far %s", what, om_bytes_text(least, a));
+	if (bound <= least)      /* a search for less than what it may reach is a trial */
+		fprintf(stderr, ", bound of this search %s", om_bytes_text(bound, b));
 	fflush(stderr);
 }
 
@@ -82,6 +81,6 @@ om_cli_progress_end(om_cli *c)
 	if (c->progress_shown)
 		fputs("\r\033[K", stderr);
 	c->progress_shown = false;
-	c->progress_what = NULL;
+	c->progress_best = 0;
 	c->progress_ms = 0;
 }
