@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Reads sources of the kernel language (language.h), each a file NAME.omk or NAME.h, and prints C.
 #
 #   awk -v what=texts -v table=T -v root=SRCDIR/src   the texts, as a table T of om_gpu_text; an #include becomes the file

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fibers; see fibers.h.  A switch saves the registers that a call keeps: in assembly for x86-64, by the C library
  * elsewhere. */
 /* Some systems declare ucontext.h for those who ask for X/Open. */

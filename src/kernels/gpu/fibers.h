@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs kernels of the kernel language in C: a fiber for each thread of a block, one block after the other, in orders
  * that a seed draws.  Each fiber runs until a barrier or its end; then the next one does.  What a missing barrier would
  * let a device do happens here for some seed. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels by name; see host.h. */
 #include <config.h>
 

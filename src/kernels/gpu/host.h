@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The kernels of the kernel language, compiled as C: what the simulated device and tests run. */
 #ifndef OM_GPU_HOST_H
 #define OM_GPU_HOST_H

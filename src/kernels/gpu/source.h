@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The texts of the kernel language, which modules of devices compile. */
 #ifndef OM_GPU_SOURCE_H
 #define OM_GPU_SOURCE_H
