@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading modules of this package; see load_module.h. */
+/* Loading modules; see load_module.h. */
 #include <config.h>
 
 #include <dlfcn.h>
@@ -29,18 +29,30 @@ om_module_folder(char out[OM_MODULE_FOLDER])
 }
 
 void *
+om_module_open(const char *file)
+{
+	return dlopen(file, RTLD_NOW | RTLD_LOCAL);
+}
+
+void *
+om_module_symbol(void *module, const char *symbol)
+{
+	return dlsym(module, symbol);
+}
+
+void *
 om_load_module(const char *file, const char *symbol)
 {
 	char folder[OM_MODULE_FOLDER], path[OM_MODULE_FOLDER + 64];
-	void *module = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+	void *module = om_module_open(file);
 
 	if (!module) {
 		om_module_folder(folder);
 		snprintf(path, sizeof path, "%s/%s", folder, file);
 		if (access(path, F_OK) == 0)
-			module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+			module = om_module_open(path);
 	}
-	return module ? dlsym(module, symbol) : NULL;
+	return module ? om_module_symbol(module, symbol) : NULL;
 }
 
 const char *

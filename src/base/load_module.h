@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Modules of this package: code whose libraries few runs need, such as decoders of images. */
+/* Modules: code whose libraries few runs need, such as decoders of images, and passes of third parties. */
 #ifndef OM_LOAD_MODULE_H
 #define OM_LOAD_MODULE_H
 
@@ -16,6 +16,10 @@ void om_module_folder(char out[OM_MODULE_FOLDER]);
  * looked for where the system looks for libraries (LD_LIBRARY_PATH comes first), then in the folder of modules, and
  * stays loaded. */
 void *om_load_module(const char *file, const char *symbol);
+
+/* A module by the path of its file, NULL if it cannot be loaded; and a symbol of it, NULL if it has none.  It stays loaded. */
+void *om_module_open(const char *file);
+void *om_module_symbol(void *module, const char *symbol);
 
 /* Why the last call of this thread returned NULL, as a clause; never NULL. */
 const char *om_load_module_error(void);

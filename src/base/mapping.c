@@ -19,6 +19,30 @@ enum {
 #define st_ctim st_ctimespec
 #endif
 
+static void *
+or_null(void *data)
+{
+	return data == MAP_FAILED ? NULL : data;
+}
+
+void *
+om_map_file(int fd, size_t size)
+{
+	return or_null(mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0));
+}
+
+void *
+om_map_memory(size_t size)
+{
+	return or_null(mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+}
+
+void
+om_unmap(void *data, size_t size)
+{
+	munmap(data, size);
+}
+
 struct om_mapping {
 	unsigned char *data;
 	size_t size;

@@ -4,6 +4,8 @@
  * Their pages are in the memory of the process once they were read, and can be given back at any time:
  * the next read gets them from the file again.  That holds for such mappings alone, so that every one is
  * entered in a list, and a range of addresses is looked up there before its pages are given back.
+ *
+ * What is mapped is mapped here, so that another system takes another mapping.c alone.
  */
 #ifndef OM_MAPPING_H
 #define OM_MAPPING_H
@@ -13,6 +15,16 @@
 #include <sys/stat.h>
 
 #include "onnxmem/arena.h"
+
+/* The first `size` bytes of an open file, read-only; the file may be closed.  NULL, and errno tells why, if they cannot be
+ * mapped.  `size` is not 0. */
+void *om_map_file(int fd, size_t size);
+
+/* Memory in pages of its own, which are zero, and which the system makes when they are first written; NULL if there is none. */
+void *om_map_memory(size_t size);
+
+/* Give back what one of these two returned, with its size. */
+void om_unmap(void *data, size_t size);
 
 struct om_mapping;
 

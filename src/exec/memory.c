@@ -3,7 +3,6 @@
 #include <config.h>
 
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #include "base/guard.h"
 #include "base/mapping.h"
@@ -73,7 +72,7 @@ void
 om_room_free(om_exec *e, struct room *r)
 {
 	if (r->is_pages)
-		munmap(r->data, r->cap);
+		om_unmap(r->data, r->cap);
 	else if (!r->is_lent)
 		free(r->data);
 	if (!r->is_lent)
@@ -89,8 +88,8 @@ om_room_pages(om_exec *e, struct room *r, uint64_t bytes, const char *what)
 	if (r->data || bytes < LEAST || bytes > PTRDIFF_MAX || e->align > PAGE || bytes > e->budget.left
 	    || (e->session && !om_session_allows(e->session, bytes)))
 		return om_room_fit(e, r, bytes, what);
-	void *data = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (data == MAP_FAILED)
+	void *data = om_map_memory((size_t)bytes);
+	if (!data)
 		return om_room_fit(e, r, bytes, what);
 	e->budget.left -= bytes;
 	*r = (struct room){data, bytes, true, false};

@@ -7,11 +7,11 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fast_hash.h"
+#include "base/mapping.h"
 #include "base/output_file.h"
 #include "exec/weight_cache.h"
 
@@ -109,7 +109,7 @@ void
 om_weight_cache_close(struct om_weight_cache *c)
 {
 	if (c->map)
-		munmap(c->map, size_of(c));
+		om_unmap(c->map, size_of(c));
 	c->map = NULL;
 }
 
@@ -123,11 +123,8 @@ map_file(struct om_weight_cache *c, int fd)
 		return "is not a file";
 	if ((uint64_t)st.st_size != HEAD + c->bytes)
 		return "has another size";
-	void *p = mmap(NULL, size_of(c), PROT_READ, MAP_SHARED, fd, 0);
-	if (p == MAP_FAILED)
-		return "cannot be mapped";
-	c->map = p;
-	return NULL;
+	c->map = om_map_file(fd, size_of(c));
+	return c->map ? NULL : "cannot be mapped";
 }
 
 bool

@@ -5,12 +5,12 @@
  * validated before other code uses it. */
 #include <config.h>
 
-#include <dlfcn.h>
 #include <stddef.h>
 #include <string.h>
 
-#include "host/host.h"
+#include "base/load_module.h"
 #include "base/split.h"
+#include "host/host.h"
 #include "ir/facts.h"
 
 /* Size of the fields that every version has. */
@@ -153,12 +153,12 @@ check_pass(om_host *h, const char *file, const om_pass *pass)
 om_status
 om_module_load(om_host *h, const char *file, const om_pass **out)
 {
-	void *dl = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+	void *module = om_module_open(file);
 
-	if (!dl)
-		return om_fail(h->session, OM_NOPASS, "%s", dlerror());
+	if (!module)
+		return om_fail(h->session, OM_NOPASS, "%s", om_load_module_error());
 	om_pass_entry *entry;
-	*(void **)&entry = dlsym(dl, "om_pass_get");
+	*(void **)&entry = om_module_symbol(module, "om_pass_get");
 	if (!entry)
 		return om_fail(h->session, OM_NOPASS, "%s is not a pass: it has no om_pass_get", file);
 	const om_pass *pass = entry();

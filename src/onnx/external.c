@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -83,12 +82,11 @@ map(om_session *s, const om_model *m, struct mapped *f)
 	}
 	f->size = (size_t)st.st_size;
 	f->state = om_file_state_of(&st);
-	void *p = f->size ? mmap(NULL, f->size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
+	f->data = f->size ? om_map_file(fd, f->size) : NULL;
 	close(fd);
-	if (p == MAP_FAILED)
+	if (f->size && !f->data)
 		return om_fail(s, OM_IO, "%s: external data %s cannot be mapped: %s", m->name, f->path,
 			strerror(errno));
-	f->data = p;
 	return OM_OK;
 }
 
@@ -116,6 +114,6 @@ om_model_unmap(om_model *m)
 {
 	for (struct mapped *f = m->mapped; f; f = f->next)
 		if (f->data)
-			munmap(f->data, f->size);
+			om_unmap(f->data, f->size);
 	m->mapped = NULL;
 }

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -46,10 +45,9 @@ map_all(om_session *s, const char *path, int fd, struct whole *w)
 	w->is_mapped = true;
 	if (w->size == 0)
 		return OM_OK;
-	w->data = mmap(NULL, w->size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (w->data != MAP_FAILED)
+	w->data = om_map_file(fd, w->size);
+	if (w->data)
 		return OM_OK;
-	w->data = NULL;
 	return om_fail(s, OM_IO, "%s cannot be mapped: %s", path, strerror(errno));
 }
 
@@ -61,7 +59,7 @@ close_whole(void *arg)
 	if (!w->is_mapped)
 		free(w->data);
 	else if (w->data)
-		munmap(w->data, w->size);
+		om_unmap(w->data, w->size);
 }
 
 static om_status

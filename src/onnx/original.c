@@ -4,10 +4,10 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <zlib.h>
 
 #include "base/arena_internal.h"
+#include "base/mapping.h"
 #include "base/sha256.h"
 #include "onnx/annotate.h"
 #include "onnx/original.h"
@@ -74,8 +74,8 @@ unmap(void *arg)
 {
 	struct mapping *m = arg;
 
-	if (m->data != MAP_FAILED)
-		munmap(m->data, m->size);
+	if (m->data)
+		om_unmap(m->data, m->size);
 }
 
 /* The file itself is mapped if it can be read and holds nothing else; otherwise messages are packed once
@@ -86,12 +86,12 @@ written_bytes(om_session *s, const om_model *m, om_arena *mem, FILE *to, om_byte
 	const size_t size = onnx__model_proto__get_packed_size(m->proto);
 	struct mapping *map = OM_NEW(mem, struct mapping);
 
-	*map = (struct mapping){MAP_FAILED, size};
+	*map = (struct mapping){NULL, size};
 	om_arena_defer(mem, unmap, map);
-	if (fflush(to) == 0 && ftello(to) == (off_t)size)
-		map->data = mmap(NULL, size, PROT_READ, MAP_SHARED, fileno(to), 0);
+	if (size && fflush(to) == 0 && ftello(to) == (off_t)size)
+		map->data = om_map_file(fileno(to), size);
 	*out = (om_bytes){map->data, size};
-	if (map->data != MAP_FAILED)
+	if (map->data)
 		return OM_OK;
 	out->data = om_alloc_try(mem, size);
 	if (!out->data)
