@@ -254,16 +254,22 @@ om_worker_count(const om_workers *pool)
 	return pool ? pool->nthread + 1 : 1;
 }
 
+/* Kernels have as much stack in a worker as in the thread that calls, whatever a C library gives by itself: 128 KiB
+ * with musl, 512 KiB on macOS. */
 static bool
 start_thread(om_workers *w)
 {
+	enum { STACK = 8 << 20 };
 	struct thread *t = &w->thread[w->nthread];
+	pthread_attr_t attr;
 
 	*t = (struct thread){.pool = w, .worker = w->nthread + 1, .spin = w->max_spin};
-	if (pthread_create(&t->id, NULL, thread_main, t) != 0)
+	if (pthread_attr_init(&attr) != 0)
 		return false;
-	w->nthread++;
-	return true;
+	const bool is_started = pthread_attr_setstacksize(&attr, STACK) == 0 && pthread_create(&t->id, &attr, thread_main, t) == 0;
+	pthread_attr_destroy(&attr);
+	w->nthread += is_started;
+	return is_started;
 }
 
 static om_workers *

@@ -229,6 +229,34 @@ makes_and_frees_pools(void)
 	}
 }
 
+/* Pages of a large array, in workers that the pool started: the caller's stack is not the pool's. */
+static void
+use_stack(void *arg, int64_t k, uint32_t worker)
+{
+	enum { PAGE = 4096, BYTES = 4 << 20 };
+
+	(void)k;
+	if (worker == 0)
+		return;
+	volatile char room[BYTES];
+	for (size_t at = BYTES; at > 0; at -= PAGE)
+		room[at - 1] = 1;
+	atomic_fetch_add((_Atomic uint32_t *)arg, room[PAGE - 1] == 1);
+}
+
+/* `ulimit -s 512` changes what a C library gives a thread by itself. */
+static void
+has_large_stacks(void)
+{
+	om_workers *pool = om_workers_new(MOST);
+	_Atomic uint32_t used = 0;
+
+	for (int k = 0; k < MANY && used == 0 && om_worker_count(pool) > 1; k++)
+		om_parallel_for(pool, MANY, use_stack, &used);
+	CU_ASSERT(used > 0 || om_worker_count(pool) == 1);
+	om_workers_free(pool);
+}
+
 static void
 has_a_core(void)
 {
@@ -243,6 +271,7 @@ static CU_TestInfo parallel_tests[] = {
 	{"pools are independent", has_independent_pools},
 	{"pools run side by side", runs_beside_busy_pools},
 	{"pools are made and freed", makes_and_frees_pools},
+	{"workers have large stacks", has_large_stacks},
 	{"there is a core", has_a_core},
 	CU_TEST_INFO_NULL,
 };
