@@ -20,6 +20,7 @@
 #define OM_EAGER_H
 
 #include "onnxmem/autodiff.h"
+#include "onnxmem/callback.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -44,6 +45,7 @@ typedef struct om_eager_options {
 	                            cheap to compute again are dropped, and computed again when a gradient reads them.
 	                            0: no limit */
 	uint32_t programs;       /* compiled programs that are kept; 0: 64 */
+	const om_callbacks *callbacks; /* functions of the caller as operators; NULL: none */
 } om_eager_options;
 
 /* The initializer of om_eager_options, with members that differ from the defaults. */

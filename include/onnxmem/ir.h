@@ -295,6 +295,7 @@ struct om_prog {
 	om_limit *limits;         /* reached by passes whose results it has, in their order: see om_limit_reached() */
 	uint32_t nlimit;          /* how many */
 	size_t cap_limit;         /* capacity of `limits` */
+	const om_opdef *const *own_opdefs; /* of operators of the caller: see onnxmem/callback.h; NULL, or ends with NULL; internal */
 	struct om_op_rule *op_rules; /* definitions by rules: see om_prog_op_rule() */
 	const struct om_tiling *tiling; /* what the pass `tile` did: see onnxmem/tiling.h; NULL: it did not run */
 };

@@ -14,6 +14,7 @@
 #include "base/fast_hash.h"
 #include "base/shape.h"
 #include "eager/eager_internal.h"
+#include "grad/callback.h"
 #include "ir/query.h"
 #include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
@@ -206,6 +207,8 @@ om_eager_prog(om_eager *e, const char *name)
 	set_opsets(p, e->options.opset);
 	p->name = om_strdup(p->mem, name);
 	om_block_new(p, NULL, NULL, p->name);
+	if (e->options.callbacks)
+		om_callbacks_give(p, e->options.callbacks);
 	return p;
 }
 

@@ -13,7 +13,7 @@ om_function_body(om_prog *p, const char *name)
 
 	*set = (om_opset){"", om_opset_version(p, "")};
 	*home = (om_prog){.mem = p->mem, .name = name, .opset = set, .nopset = 1, .ir_version = p->ir_version,
-		.operators = p->operators, .model = p->model, .files = p->files, .gradients = om_prog_gradients(p)};
+		.operators = p->operators, .model = p->model, .files = p->files, .gradients = om_prog_gradients(p), .own_opdefs = p->own_opdefs};
 	return om_block_new(home, NULL, NULL, name);
 }
 

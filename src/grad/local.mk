@@ -1,5 +1,5 @@
 libcore_la_SOURCES += \
-	%D%/bodies.c %D%/bodies.h %D%/decompose.c %D%/fixed_shape.c %D%/fixed_shape.h %D%/functions.c %D%/functions.h %D%/fused.c %D%/fused.h \
+	%D%/bodies.c %D%/bodies.h %D%/callback.c %D%/callback.h %D%/decompose.c %D%/fixed_shape.c %D%/fixed_shape.h %D%/functions.c %D%/functions.h %D%/fused.c %D%/fused.h \
 	%D%/grad_builder.c %D%/grad_builder.h %D%/grad_dsl.h %D%/gradients.h %D%/old_program.c %D%/old_program.h %D%/registry.c %D%/reverse.c %D%/rules/attention.c %D%/rules/binary.c %D%/rules/collectives.c %D%/rules/contrib_fused.c \
 	%D%/rules/conv_geometry.c %D%/rules/conv_geometry.h %D%/rules/convolution.c %D%/rules/data_movement.c \
 	%D%/rules/einsum.c %D%/rules/gather_scatter.c %D%/rules/gradient_op.c %D%/rules/grid_sample.c %D%/rules/if.c \

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "grad/callback.h"
 #include "grad/grad_builder.h"
 #include "grad/gradients.h"
 
@@ -87,8 +88,10 @@ om_gradient_next(const om_gradient *prev)
 om_gradients *
 om_prog_gradients(om_prog *p)
 {
-	if (!p->gradients)
+	if (!p->gradients) {
 		p->gradients = om_gradients_new(p->mem);
+		om_callbacks_add_gradients(p, p->gradients);
+	}
 	return p->gradients;
 }
 

@@ -246,6 +246,15 @@ om_block_clear_results(om_block *b)
 	b->use = NULL;
 }
 
+const om_opdef *
+om_opdef_own(const om_prog *p, const char *domain, const char *type)
+{
+	for (const om_opdef *const *def = p->own_opdefs; def && *def; def++)
+		if (strcmp((*def)->name, type) == 0 && strcmp((*def)->domain, domain) == 0)
+			return *def;
+	return NULL;
+}
+
 om_op *
 om_op_new(om_prog *p, const char *domain, const char *type, int version, uint32_t nin, uint32_t nout)
 {
@@ -258,6 +267,8 @@ om_op_new(om_prog *p, const char *domain, const char *type, int version, uint32_
 	op->version = version ? version : om_opset_version(p, domain);
 	op->operators = p->operators;
 	op->opdef = p->operators->find(domain, type, op->version);
+	if (!op->opdef)
+		op->opdef = om_opdef_own(p, domain, type);
 	op->nin = nin;
 	op->nout = nout;
 	op->in = OM_NEWN(p->mem, om_value *, nin);

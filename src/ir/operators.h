@@ -26,6 +26,9 @@ struct om_operators {
 	om_status (*convert)(om_session *s, om_prog *p);
 };
 
+/* The definition of an operator of the caller in `p`; NULL if there is none. */
+const om_opdef *om_opdef_own(const om_prog *p, const char *domain, const char *type);
+
 /* As om_prog_new() and om_parse(), for given operators. */
 om_prog *om_prog_new_with(const struct om_operators *operators);
 om_status om_parse_with(om_session *s, const struct om_operators *operators, FILE *in, const char *where, om_prog **out);

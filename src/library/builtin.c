@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "grad/callback.h"
 #include "host/host.h"
 #include "library/builtin.h"
 #include "library/passes.h"
@@ -210,6 +211,12 @@ om_status
 om_model_import(om_session *s, om_model *m, om_prog **out)
 {
 	return om_model_import_with(s, &om_builtin, m, out);
+}
+
+om_status
+om_callbacks_new(om_session *s, om_callbacks **out)
+{
+	return om_callbacks_new_with(s, &om_builtin, out);
 }
 
 /* ---- Hosts. ---- */
