@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ._report import (ArenaReport as ArenaReport, Live as Live, Peak as Peak, Report as Report, Tensor as Tensor,
                           report as report)
     from ._dlpack import DLPackArray as DLPackArray
+    from ._eager import Eager as Eager, EagerStats as EagerStats, Form as Form, Variable as Variable
     from ._fetch import fetch as fetch
     from ._generate import Generation as Generation, GenerationStats as GenerationStats, generate as generate
     from ._library import version as version
@@ -42,6 +43,7 @@ _MODULES = {
                "OutOfMemoryError PassError ProgramError RunError ShapeError StalePlanError StoppedError StopSearch Status UnsupportedError UsageError",
     "_report": "ArenaReport Live Peak Report Tensor report",
     "_dlpack": "DLPackArray",
+    "_eager": "Eager EagerStats Form Variable",
     "_fetch": "fetch",
     "_generate": "Generation GenerationStats generate",
     "_library": "version",

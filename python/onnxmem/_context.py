@@ -81,6 +81,11 @@ class Context:
         self._raised = why
         lib.om_session_stop(self.handle, True)
 
+    def raise_later(self, why: BaseException) -> None:
+        """Raise what a callback raised when the call that led to it returns, with its failure."""
+        if self._raised is None:
+            self._raised = why
+
     @property
     def is_stopped(self) -> bool:
         """Did a callback or a signal ask to end?"""

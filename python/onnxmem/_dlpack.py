@@ -57,6 +57,8 @@ class Foreign:
         self.dtype = _NAMES.get((one.code, one.bits)) if one.lanes == 1 else None
         self.shape = tuple(one.shape[k] for k in range(one.ndim))
         self.address = (one.data or 0) + one.byte_offset
+        #: In elements; None: dense, in row-major order.
+        self.strides = tuple(one.strides[k] for k in range(one.ndim)) if one.strides else None
         self.is_contiguous = not one.strides or _is_row_major(self.shape, [one.strides[k] for k in range(one.ndim)])
 
 

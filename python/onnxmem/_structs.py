@@ -330,6 +330,43 @@ class RateSchedule(c.Structure):
     _fields_ = [("shape", c.c_int), ("steps", c.c_uint64), ("factor", c.c_double), ("warmup", c.c_uint64)]
 
 
+release = c.CFUNCTYPE(None, c.c_void_p)
+
+
+class EagerOptions(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("opset", c.c_int), ("threads", c.c_uint32), ("no_replay", c.c_bool), ("max_memory", c.c_uint64),
+                ("result_bytes", c.c_uint64), ("tape_bytes", c.c_uint64), ("programs", c.c_uint32), ("callbacks", c.c_void_p)]
+
+
+class EagerStats(c.Structure):
+    _fields_ = [(name, c.c_uint64) for name in (
+        "calls", "computed", "replayed", "replays", "diverged", "programs", "kernels", "variables", "pool_bytes", "used_bytes",
+        "peak_bytes", "arena_bytes", "last_arena_bytes", "remembered", "result_bytes", "dropped", "recomputed")]
+
+
+class Attr(c.Structure):
+    _fields_ = [("name", c.c_char_p), ("kind", c.c_int), ("n", c.c_size_t), ("i", c.c_void_p), ("ref", c.c_char_p), ("origin", c.c_void_p)]
+
+
+class ForeignMemory(c.Structure):
+    _fields_ = [("data", c.c_void_p), ("type", c.c_int), ("rank", c.c_int), ("dim", c.POINTER(c.c_int64)), ("stride", c.POINTER(c.c_int64)),
+                ("device", c.c_char_p), ("release", release), ("arg", c.c_void_p)]
+
+
+class CallbackCall(c.Structure):
+    _fields_ = [("arg", c.c_void_p), ("session", c.c_void_p), ("op", c.c_void_p), ("nin", c.c_uint32), ("nout", c.c_uint32),
+                ("in", c.POINTER(Tensor)), ("out", c.POINTER(Tensor))]
+
+
+callback = c.CFUNCTYPE(c.c_int, c.POINTER(CallbackCall))
+
+
+class Callback(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("name", c.c_char_p), ("nin", c.c_uint32), ("nout", c.c_uint32), ("is_pure", c.c_bool),
+                ("infer", callback), ("run", callback), ("backward", callback), ("backward_inputs", c.c_uint64),
+                ("backward_outputs", c.c_uint64), ("arg", c.c_void_p), ("release", release)]
+
+
 # Structs that have more fields in C, after those that are declared here.
 PREFIXES = (Op, Value, Block, Prog, Pass, Run)
 
@@ -346,4 +383,6 @@ STRUCTS: dict[str, type[c.Structure]] = {
     "om_pack_result": PackResult, "om_pool": Pool, "om_pack_group": PackGroup, "om_problem": Problem,
     "om_train_options": TrainOptions, "om_fetch_options": FetchOptions, "om_fetch_transfer": FetchTransfer, "om_step": Step, "om_rate_schedule": RateSchedule, "om_tune_options": TuneOptions, "om_tune_choice": TuneChoice,
     "om_tuned_layer": TunedLayer, "om_tuned_plan": TunedPlan, "om_tuned": Tuned, "om_plan_memory": PlanMemory,
+    "om_eager_options": EagerOptions, "om_eager_stats": EagerStats, "om_attr": Attr, "om_memory": ForeignMemory,
+    "om_callback": Callback, "om_callback_call": CallbackCall,
 }

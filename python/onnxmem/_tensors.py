@@ -45,6 +45,11 @@ def dtype_of(name: str) -> np.dtype[Any]:
         raise UnsupportedError(f"NumPy and ml_dtypes have no type for {name}") from None
 
 
+def is_packed(name: str) -> bool:
+    """Has a byte several elements of this type?"""
+    return name in _PACKED
+
+
 class Bound:
     """A tensor for the library, with all that it refers to."""
 

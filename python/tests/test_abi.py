@@ -15,7 +15,7 @@ import pytest
 from onnxmem import _errors, _library, _structs as s
 
 INCLUDE = pathlib.Path(__file__).resolve().parents[2] / "include" / "onnxmem"
-HEADERS = "executor fetch onnx pass tiling trainer tune autodiff report pack".split()
+HEADERS = "eager callback executor fetch onnx pass tiling trainer tune autodiff report pack".split()
 
 
 def header(name: str) -> str:
