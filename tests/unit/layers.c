@@ -332,6 +332,26 @@ long_rows_are_right(void)
 	check_all(choose_long, 6);
 }
 
+/* The same for kernels of several elements, some of whose taps are outside. */
+static void
+choose_deep(om_layer *l, uint64_t *state)
+{
+	const int64_t side = 9 + (int64_t)om_rng_below(state, 4), stride = 1 + (int64_t)om_rng_below(state, 2);
+	const int64_t dilation = 1 + 3 * (int64_t)om_rng_below(state, 2);
+
+	*l = (om_layer){.batch = 1 + (int64_t)om_rng_below(state, 2), .group = 1, .channels_in = 540 + (int64_t)om_rng_below(state, 200),
+		.channels_out = 40 + (int64_t)om_rng_below(state, 50), .in = {1, side * stride, side * stride}, .out = {1, side, side},
+		.kernel = {1, 3, 3}, .stride = {1, stride, stride}, .dilation = {1, dilation, dilation}, .begin = {0, dilation, dilation},
+		.epilogue = {.act = OM_ACT_RELU}};
+	CU_ASSERT(is_summed_in_parts(l));
+}
+
+static void
+deep_windows_are_right(void)
+{
+	check_all(choose_deep, 6);
+}
+
 /* Windows of a signal, as those of a Fourier transform: few channels, long kernels, more weights than stay near.  A window is read as
  * one row, whichever layout the signal has. */
 static void
@@ -453,6 +473,7 @@ static CU_TestInfo layer_tests[] = {
 	{"products are right and repeat", products_are_right},
 	{"large layers are right", large_layers_are_right},
 	{"long rows are right", long_rows_are_right},
+	{"deep windows are right", deep_windows_are_right},
 	{"windows of signals are right", signals_are_right},
 	{"matrices are packed", matrices_are_packed},
 	{"reference kernels agree", references_agree},

@@ -10,7 +10,7 @@
 enum {
 	BLOCK_BYTES = 320 << 10,  /* of the input of a block of rows, to stay in the L2 cache */
 	TABLE_BYTES = 64 << 10,   /* of its pointers */
-	DEPTH = 768,              /* of long rows: so much of them is summed at once, for blocks of more of them */
+	DEPTH_BYTES = 3 << 10,    /* of the input of a long row: so much is summed at once, for blocks of more rows */
 	PANELS_BYTES = 256 << 10, /* of weights that stay in the L2 cache */
 	INPUT_BYTES = 256 << 10,  /* of transformed inputs of a block of tiles, */
 	LEAST_INPUT = 48 << 10,   /* and of those of small images, */
@@ -95,22 +95,34 @@ plan_strip(const om_layer *l, om_layer_plan *p)
 	p->blocks = l->batch * l->out[0] * om_quotient_up(l->out[1], p->strip);
 }
 
+/* Bytes of the input for a float of a tap of a row of the output: windows overlap, but those of neighbouring lines may be in
+ * other blocks. */
+static uint64_t
+bytes_a_float(const om_layer *l, const om_layer_plan *p)
+{
+	uint64_t bytes = p->taps == 1 ? 4 : 8;
+
+	for (int k = 0; k < OM_LAYER_AXES; k++)
+		bytes = om_size_product(bytes, (uint64_t)(l->kernel[k] < l->stride[k] ? l->kernel[k] : l->stride[k]));
+	return bytes;
+}
+
 /* Rows so long that a block would have few of them, and would read all weights for these, are summed in several parts. */
 static void
 plan_depth(const om_layer *l, om_layer_plan *p)
 {
-	const uint64_t bytes = om_size_product(om_size_product((uint64_t)p->rows, (uint64_t)p->k), sizeof(float));
+	const uint64_t each = bytes_a_float(l, p), row = om_size_product((uint64_t)p->k, each);
+	const int64_t most = between(DEPTH_BYTES / (int64_t)each, 256, DEPTH_BYTES);
 
 	p->depth = p->k;
-	if (p->taps == 1 && !p->by_tiles && !l->is_channels_first && p->k > DEPTH && bytes > BLOCK_BYTES)
-		p->depth = om_quotient_up(om_quotient_up(p->k, om_quotient_up(p->k, DEPTH)), 16) * 16;
+	if (!p->by_tiles && !l->is_channels_first && p->k > most && om_size_product((uint64_t)p->rows, row) > BLOCK_BYTES)
+		p->depth = om_quotient_up(om_quotient_up(p->k, om_quotient_up(p->k, most)), 16) * 16;
 }
 
 static void
 plan_rows(const om_layer *l, om_layer_plan *p)
 {
-	const uint64_t steps = om_size_volume(1, l->stride, OM_LAYER_AXES);
-	const uint64_t wide = om_size_product((uint64_t)p->depth + 1, p->is_direct ? 4 : 8), row = om_size_product(wide, steps);
+	const uint64_t row = om_size_product((uint64_t)p->depth + 1, bytes_a_float(l, p));
 	const int64_t most = between(scaled(l, TABLE_BYTES) / 8 / p->taps, TILE_ROWS, 1 << 20), bytes = scaled(l, BLOCK_BYTES);
 
 	p->block = row > (uint64_t)bytes ? TILE_ROWS : between(bytes / (int64_t)row, TILE_ROWS, most);

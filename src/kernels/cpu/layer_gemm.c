@@ -148,7 +148,7 @@ are_joined(const struct block *b)
 {
 	const struct grid *g = &b->grid;
 
-	return g->kernel[2] > 1 && g->dilation[2] == 1 && g->pixel == b->p->k;
+	return g->kernel[2] > 1 && g->dilation[2] == 1 && g->pixel == b->p->k && !b->tile.is_sliced;
 }
 
 /* The rows of a tile in several lines of the output. */
@@ -340,7 +340,7 @@ run_by_panels(struct block *b, int64_t width)
 			const struct rows r = rows_of(b, k, i, i);
 			if (column == b->column && b->tile.from == 0)
 				set_rows(b, &r);
-			set_ahead(&b->tile, b->depth * b->p->taps, next, k, tiles);
+			set_ahead(&b->tile, b->tile.is_sliced ? b->depth : b->depth * b->p->taps, next, k, tiles);
 			run_tile(b, &r, column, least(end - column, width));
 			i += r.n;
 		}
@@ -501,7 +501,7 @@ set_tile(struct block *b, int64_t group)
 
 	b->weights = b->d->weights + group * panels * panel;
 	b->depth = b->p->k;
-	b->tile = (struct om_tile){.panel = panel, .weights = b->weights, .c_row = l->group * l->channels_out,
+	b->tile = (struct om_tile){.panel = panel, .weights = b->weights, .is_sliced = b->p->depth < b->p->k, .c_row = l->group * l->channels_out,
 		.low = e->act == OM_ACT_RELU ? 0 : e->alpha, .high = e->act == OM_ACT_RELU ? __builtin_inff() : e->beta};
 	b->bias = b->d->bias ? b->d->bias + group * l->channels_out : NULL;
 	b->clamps = e->act == OM_ACT_RELU || e->act == OM_ACT_CLIP;

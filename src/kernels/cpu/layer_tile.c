@@ -139,6 +139,8 @@ tile(const struct om_tile *t, const struct place *p, const int rows, const int v
 		UNROLL
 		for (int i = 0; i < rows; i++)
 			a[i] = row[i] + t->from;
+		if (t->is_sliced)
+			ahead = p->ahead + t->offset[tap];
 		for (int64_t k = 0, end; k < t->k;) {
 			end = LEAST(k + PIECE, t->k);
 			if (vecs <= NV)
@@ -265,7 +267,7 @@ width_for(const struct om_tile *t, int64_t rows, int64_t columns)
 void
 OM_TABLE(om_tile_run)(const struct om_tile *t, int64_t rows, int64_t first, int64_t n)
 {
-	const int64_t end = first + n, share = t->step * t->taps * t->k;
+	const int64_t end = first + n, share = t->step * (t->is_sliced ? 1 : t->taps) * t->k;
 
 	for (int64_t column = first, k = 0; column < end; k++) {
 		const float *weights = t->weights + column / OM_PANEL * t->panel + column % OM_PANEL;

@@ -22,9 +22,11 @@ struct om_tile {
 	const float *weights;     /* the first panel of the group */
 	int64_t panel;            /* floats of a panel */
 	int64_t from;             /* first of the k floats in each row; `weights` begins there */
-	/* Weights that later tiles read and this one prefetches, `step` floats for each of k; 0: none. */
+	/* Weights that later tiles read and this one prefetches, `step` floats for each of k; 0: none.  Those of a tap are at its
+	 * offset if they are sliced, a part of the depth; else they follow those of the tap before. */
 	const float *ahead;
 	int64_t step;
+	bool is_sliced;
 	float *c;                 /* column 0 of the group, in the first row */
 	int64_t c_row;            /* floats between rows of c and of residual */
 	const float *bias;        /* from column 0 on; NULL: none */
@@ -54,7 +56,7 @@ tiles_of(int64_t rows)
 	return rows / TILE_ROWS + (rows % TILE_ROWS != 0);
 }
 
-/* Tile `i` of `n` fetches its share of the next panel of weights, of `depth` rows, into a near cache, while the same weights are applied to all
+/* Tile `i` of `n` fetches its share of the next panel of weights, of `depth` rows or, sliced, so many a tap, into a near cache, while the same weights are applied to all
  * of them: the memory is busy all the time, not for the first tile alone. */
 INLINE void
 set_ahead(struct om_tile *t, int64_t depth, const float *next, int64_t i, int64_t n)
