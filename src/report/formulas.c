@@ -66,22 +66,34 @@ part_text(const om_plan *plan, const om_formula_piece *x, om_arena *mem)
 	return text;
 }
 
+/* What texts of formulas had of functions. */
+struct functions {
+	bool up, floor;
+};
+
 static void
-write_piece(const om_plan *plan, const om_formula_piece *x, om_arena *mem, FILE *to)
+write_formula(const char *name, const char *relation, const char *text, struct functions *has, FILE *to)
+{
+	has->up |= strstr(text, "up(") != NULL;
+	has->floor |= strstr(text, "floor(") != NULL;
+	fprintf(to, "    %s %s %s bytes\n", name, relation, text);
+}
+
+static void
+write_piece(const om_plan *plan, const om_formula_piece *x, om_arena *mem, struct functions *has, FILE *to)
 {
 	const char *const *symbol = symbols(plan, mem, "%s");
 
 	fprintf(to, "  for %s\n", part_text(plan, x, mem));
 	for (uint32_t k = 0; k < plan->narena; k++) {
 		const char *name = plan->narena > 1 ? om_clean_text(mem, plan->arena[k].name) : "arena";
-		fprintf(to, "    %s %s %s bytes\n", name, x->least ? "<=" : "=",
-			om_formula_text(mem, &x->arena[k], symbol, NULL));
+		write_formula(name, x->least ? "<=" : "=", om_formula_text(mem, &x->arena[k], symbol, NULL), has, to);
 		if (x->least)
-			fprintf(to, "    %s >= %s bytes\n", name, om_formula_text(mem, &x->least[k], symbol, NULL));
+			write_formula(name, ">=", om_formula_text(mem, &x->least[k], symbol, NULL), has, to);
 	}
 	const om_formula *total = total_of(plan, x->arena, mem);
 	if (total)
-		fprintf(to, "    total %s %s bytes\n", x->least ? "<=" : "=", om_formula_text(mem, total, symbol, NULL));
+		write_formula("total", x->least ? "<=" : "=", om_formula_text(mem, total, symbol, NULL), has, to);
 }
 
 static void
@@ -96,22 +108,12 @@ write_points(const om_plan *plan, om_arena *mem, FILE *to)
 	}
 }
 
-static bool
-has_rounded(const om_plan *plan)
-{
-	for (uint32_t k = 0; k < plan->formulas->npiece; k++)
-		for (uint32_t a = 0; a < plan->narena; a++)
-			for (const om_formula *f = &plan->formulas->piece[k].arena[a]; f; f = f->other)
-				if (f->nrounded)
-					return true;
-	return false;
-}
-
 void
 om_report_formulas(const om_report *r, om_arena *mem, FILE *to)
 {
 	const om_plan *plan = r->prog->plan;
 	const om_formulas *f = plan->formulas;
+	struct functions has = {0};
 
 	if (!f)
 		return;
@@ -122,11 +124,13 @@ om_report_formulas(const om_report *r, om_arena *mem, FILE *to)
 	}
 	fputs("\nmemory by size:\n", to);
 	for (uint32_t k = 0; k < f->npiece; k++)
-		write_piece(plan, &f->piece[k], mem, to);
+		write_piece(plan, &f->piece[k], mem, &has, to);
 	if (f->npiece && f->piece->least)
 		fputs("  there is no exact formula: sizes are rounded up to the alignment\n", to);
-	if (has_rounded(plan))
+	if (has.up)
 		fputs("  up(N, A) is N, rounded up to a multiple of A\n", to);
+	if (has.floor)
+		fputs("  floor(N/D) is N divided by D, rounded down\n", to);
 	if (f->why_unproven)
 		fprintf(to, "  compared in %" PRIu64 " sizes, not proven for the others: %s\n", f->checked, om_clean_text(mem, f->why_unproven));
 }
