@@ -1,9 +1,10 @@
 # What README tells users of the library to write.
-check_PROGRAMS += examples/batches examples/control examples/digits examples/generate examples/pack examples/plan
+check_PROGRAMS += examples/batches examples/control examples/digits examples/generate examples/nets examples/pack examples/plan
 examples_batches_LDADD = $(PUBLIC_LIBS)
 examples_control_LDADD = $(PUBLIC_LIBS)
 examples_digits_LDADD = $(PUBLIC_LIBS)
 examples_generate_LDADD = $(PUBLIC_LIBS) -lm
+examples_nets_LDADD = $(PUBLIC_LIBS) -lm
 examples_plan_LDADD = $(PUBLIC_LIBS)
 examples_pack_LDADD = libonnxmem-pack.la
 EXTRA_DIST += %D%/batches.txt %D%/control.txt %D%/generate.txt %D%/pack.txt %D%/plan.txt %D%/suites %D%/github-action %D%/fleet \

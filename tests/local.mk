@@ -36,6 +36,7 @@ include tests/models/local.mk
 include tests/opset/local.mk
 include tests/grad/local.mk
 include tests/eager/local.mk
+include tests/net/local.mk
 
 # What the benchmarks conclude.
 TESTS += tests/bench/bench.test

@@ -1,0 +1,3 @@
+# Nets that are built by the library of layers.
+TESTS += %D%/nets.test
+EXTRA_DIST += %D%/nets.py %D%/nets.test
