@@ -67,6 +67,10 @@ CAMPAIGNS = [
              "calls", 93_000, 50, ["env", "CASES={count}", "SEED={first}", "tests/ops/hostile"], r"cases=(\d+)"),
     Campaign("ranges", "random models with symbols: every size of their ranges runs by one plan, by a plan of its own, and in ONNX Runtime",
              "models", 500, 10, [sys.executable, f"{ROOT}/tests/ranges/programs.py", "./onnxmem", "{first}", "{count}"]),
+    Campaign("range-steps", "the same with random steps and with Scans and Loops over sizes: planned, poisoned and without reuse bit for bit",
+             "models", 300, 10, [sys.executable, f"{ROOT}/tests/ranges/programs.py", "./onnxmem", "{first}", "{count}", "steps"]),
+    Campaign("lags", "random models with Scans and Loops of lags, nested: planned, poisoned and without reuse bit for bit, and in ONNX Runtime",
+             "models", 300, 10, ["env", "ONNXMEM=./onnxmem", sys.executable, f"{ROOT}/tests/fuzz/lags.py", "{first}", "{count}"]),
 ]
 
 # What a seed stands for, where that is more than one case.
