@@ -68,6 +68,7 @@ struct loop {
 	om_op *op;
 	om_block *body;
 	int64_t trip_count;      /* -1: not known */
+	int64_t usual_count;     /* the same, of the largest size of a range */
 	uint32_t n;
 	struct carried *c;
 	uint32_t nslice;     /* scan slices: the last parameters */
@@ -291,14 +292,12 @@ is_planned(const struct loops *w, const om_value *v)
 
 /* A plan for a range also serves sizes with other trip counts: only a count that the model has as a number is that of
  * all sizes. */
-static int64_t
-trip_count(const struct loops *w, const om_op *op)
+static bool
+is_same_for_all_sizes(const struct loops *w, const om_op *op)
 {
 	const om_value *most = op->opdef->control == OM_LOOP ? op->in[0] : NULL;
 
-	if (w->a->request->ranged && !(most && (!most->def || most->def->nin == 0)))
-		return -1;
-	return om_trip_count(op);
+	return !w->a->request->ranged || (most && (!most->def || most->def->nin == 0));
 }
 
 static bool
@@ -327,7 +326,8 @@ loop_parts(struct loops *w, struct loop *l)
 		c->is_planned = is_planned(w, c->x) && is_planned(w, c->y) && is_planned(w, c->init)
 			&& om_value_bytes(c->x) == om_value_bytes(c->y) && om_value_bytes(c->x) == om_value_bytes(c->init);
 	}
-	l->trip_count = trip_count(w, op);
+	l->usual_count = om_trip_count(op);
+	l->trip_count = is_same_for_all_sizes(w, op) ? l->usual_count : -1;
 	return true;
 }
 
@@ -944,7 +944,6 @@ static void
 place_output(struct loops *w, struct loop *l, struct carried *c)
 {
 	const bool known = l->trip_count >= 0 || !w->a->multi_view[c->x->id];
-	const int64_t usual = om_trip_count(l->op);
 
 	if (!c->out || !c->is_planned || !c->is_done || w->a->facts->is_unplanned[c->out->id]
 	    || om_value_bytes(c->out) != om_value_bytes(c->x))
@@ -952,7 +951,7 @@ place_output(struct loops *w, struct loop *l, struct carried *c)
 	if (!known) {
 		const om_multi_view *r = w->a->multi_view[c->x->id];
 		if (!put_into_result(w, l, c, r) && !put_at_end(w, l, c, r)
-		    && !(usual >= 0 && put_where(w, l, c, spot_of(w, c->x, (uint64_t)usual).in)))
+		    && !(l->usual_count >= 0 && put_where(w, l, c, spot_of(w, c->x, (uint64_t)l->usual_count).in)))
 			move_output(w, l, c, r);
 		return;
 	}

@@ -457,7 +457,7 @@ model_annotate_guarded(om_session *s, om_model *m, const om_prog *p, unsigned ho
 	w.tmp = om_arena_new();
 	char **text = OM_NEW(w.tmp, char *);
 	om_arena_defer(w.tmp, free_text, text);
-	const om_status st = om_plan_json(s, m, p, text);
+	const om_status st = om_plan_json_for(s, p, digest, text);
 	if (st != OM_OK) {
 		om_arena_free(w.tmp);
 		return st;

@@ -70,4 +70,7 @@ const char *om_shapes_text(const om_prog *p, om_arena *mem);
 /* "sha256:<hex>" */
 const char *om_text_digest(const char *text, size_t n, om_arena *mem);
 
+/* The document of the plan for the model with this digest: om_plan_json(), for callers that have it. */
+om_status om_plan_json_for(om_session *s, const om_prog *p, const char *digest, char **json);
+
 #endif

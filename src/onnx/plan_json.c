@@ -824,24 +824,32 @@ write(struct writer *w, const char *digest, char **out)
 	return OM_OK;
 }
 
-static om_status
-plan_json_guarded(om_session *s, const om_model *m, const om_prog *p, char **json)
+om_status
+om_plan_json_for(om_session *s, const om_prog *p, const char *digest, char **json)
 {
 	struct writer w = {.s = s, .p = p, .plan = p->plan};
-	char digest[80];
 
 	*json = NULL;
 	if (!(p->has & OM_HAS_PLAN))
 		return om_fail(s, OM_USAGE, "the program has no plan");
 	w.is_lowered = om_prog_is_lowered(p);
 	OM_TRY(om_plan_verify(s, p, p->plan));
-	OM_TRY(om_model_digest(s, m, false, digest));
 	w.mem = om_arena_new();
 	w.ops = om_ops_by_index(p, w.mem);
 	w.values = om_values_by_name(p, w.mem);
 	const om_status st = write(&w, digest, json);
 	om_arena_free(w.mem);
 	return st;
+}
+
+static om_status
+plan_json_guarded(om_session *s, const om_model *m, const om_prog *p, char **json)
+{
+	char digest[80];
+
+	*json = NULL;
+	OM_TRY(om_model_digest(s, m, false, digest));
+	return om_plan_json_for(s, p, digest, json);
 }
 
 om_status
