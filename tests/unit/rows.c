@@ -163,6 +163,54 @@ reductions_leave_no_range(void)
 	}
 }
 
+/* ---- Local response normalization. ---- */
+
+static double
+lrn_of(const float *x, const om_lrn *l, int64_t channel, int64_t column)
+{
+	double sum = 0;
+
+	for (int64_t k = channel - l->below; k <= channel + l->above; k++)
+		if (k >= 0 && k < l->channels)
+			sum += (double)x[k * l->stride + column] * (double)x[k * l->stride + column];
+	return (double)x[channel * l->stride + column] / pow(l->bias + l->alpha * sum, l->beta);
+}
+
+static bool
+lrn_is_right(const om_rows_kernels *rows, int trial)
+{
+	static const double betas[] = {0.75, 0.75, 0.5, 1.25}, biases[] = {1, 2, 0, -3};
+	static const float odd[] = {1e25f, 1e-25f, 3e38f};
+	uint32_t seed = (uint32_t)trial;
+	const int64_t width = 1 + next(&seed) % 90, size = 1 + next(&seed) % 7, below = (size - 1) / 2;
+	const om_lrn l = {.channels = 1 + next(&seed) % 20, .stride = width + next(&seed) % 4, .below = below, .above = size - 1 - below,
+		.alpha = 0.3, .beta = betas[next(&seed) % 4], .bias = biases[next(&seed) % 4]};
+	struct room x = room_of(&seed, (l.channels - 1) * l.stride + width), y = room_of(&seed, x.n);
+	bool right = true;
+
+	if (trial % 4 == 0)
+		x.at[next(&seed) % x.n] = odd[next(&seed) % 3];
+	rows->lrn(y.at, x.at, &l, width);
+	for (int64_t k = 0; k < l.channels; k++)
+		for (int64_t j = 0; j < width; j++) {
+			const double want = lrn_of(x.at, &l, k, j), got = (double)y.at[k * l.stride + j];
+			right &= (isnan(want) && isnan(got)) || (double)(float)want == got || fabs(want - got) <= 1e-6 * fabs(want);
+		}
+	close_room(&x);
+	return close_room(&y) && right;
+}
+
+/* Numbers whose squares float cannot hold, and sums that are negative, too. */
+static void
+windows_of_channels_are_right(void)
+{
+	const om_kernels *kernels;
+
+	for (unsigned isa = 0; (kernels = om_kernels_at(isa)); isa++)
+		for (int trial = 0; trial < 4 * TRIALS; trial++)
+			CU_ASSERT(lrn_is_right(kernels->rows, trial));
+}
+
 /* ---- Softmax. ---- */
 
 static void
@@ -331,6 +379,7 @@ static CU_TestInfo rows_tests[] = {
 	{"runs are reduced", runs_are_reduced},
 	{"columns are reduced", columns_are_reduced},
 	{"what leaves the range of float is reduced in double", reductions_leave_no_range},
+	{"windows of channels are normalized", windows_of_channels_are_right},
 	{"lines are softmax", lines_are_softmax},
 	{"moments are exact", moments_are_exact},
 	{"rows are normalized", rows_are_normalized},

@@ -561,6 +561,69 @@ transpose(float *to, const float *from, int64_t m, int64_t n, int64_t to_row, in
 		}
 }
 
+/* ---- Local response normalization. ---- */
+
+/* Channels [from, to) of a window. */
+struct window {
+	int64_t from, to;
+};
+
+static double
+lrn_power(double all, double beta)
+{
+	return beta == 0.75 ? sqrt(all) * sqrt(sqrt(all)) : pow(all, beta);
+}
+
+/* The first n lanes in double: for powers that vectors do not have, sums beyond the range of float, and differences. */
+NOINLINE void
+lrn_by_lane(float *y, const float *x, int64_t channel, const struct window *w, const om_lrn *l, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++) {
+		double sum = 0;
+		for (int64_t k = w->from; k < w->to; k++)
+			sum += (double)x[k * l->stride + i] * (double)x[k * l->stride + i];
+		const double power = lrn_power(l->bias + l->alpha * sum, l->beta);
+		y[channel * l->stride + i] = (float)((double)x[channel * l->stride + i] / power);
+	}
+}
+
+/* The first n lanes; each window is summed from scratch, as a running sum would accumulate rounding errors. */
+INLINE void
+lrn_lanes(float *y, const float *x, int64_t channel, const struct window *w, const om_lrn *l, int64_t n)
+{
+	vec sum = {0};
+
+	for (int64_t k = w->from; k < w->to; k++) {
+		const vec v = load_lanes(x + k * l->stride, n);
+		sum += v * v;
+	}
+	const vec all = sum * (float)l->alpha + (float)l->bias;
+	const ivec is_served = (all > 1e-30f) & (all < 1e30f) & (sum < 1e30f);
+	if (l->beta != 0.75 || l->alpha < 0 || l->bias < 0 || vec_any(~is_served)) {
+		lrn_by_lane(y, x, channel, w, l, n);
+		return;
+	}
+	const vec root = vec_sqrt(all), result = load_lanes(x + channel * l->stride, n) / (root * vec_sqrt(root));
+	if (n == VL)
+		vec_store(y + channel * l->stride, result);
+	else
+		vec_store_some(y + channel * l->stride, result, n);
+}
+
+static void
+lrn(float *y, const float *x, const om_lrn *l, int64_t width)
+{
+	for (int64_t channel = 0; channel < l->channels; channel++) {
+		const int64_t before = channel < l->below ? channel : l->below, left = l->channels - 1 - channel;
+		const struct window w = {channel - before, channel + 1 + (left < l->above ? left : l->above)};
+		int64_t i = 0;
+		for (; i + VL <= width; i += VL)
+			lrn_lanes(y + i, x + i, channel, &w, l, VL);
+		if (i < width)
+			lrn_lanes(y + i, x + i, channel, &w, l, width - i);
+	}
+}
+
 extern const om_rows_kernels OM_TABLE(om_rows_kernels);
 
 const om_rows_kernels OM_TABLE(om_rows_kernels) = {
@@ -589,6 +652,7 @@ const om_rows_kernels OM_TABLE(om_rows_kernels) = {
 	.scale = scale,
 	.affine = affine,
 	.affine_row = affine_row,
+	.lrn = lrn,
 	.add = add,
 	.transpose = transpose,
 };

@@ -27,6 +27,13 @@ typedef struct om_normalizer {
 	const float *scale, *bias;
 } om_normalizer;
 
+/* Windows of channels that are `stride` floats apart: y = x / (bias + alpha * sum of squares)^beta. */
+typedef struct om_lrn {
+	int64_t channels, stride;
+	int64_t below, above;     /* channels of a window, besides its own */
+	double alpha, beta, bias; /* alpha: for the sum, not for the mean */
+} om_lrn;
+
 typedef struct om_rows_kernels {
 	/* One line of n elements; y may be x. */
 	void (*softmax)(float *y, const float *x, int64_t n);
@@ -48,6 +55,8 @@ typedef struct om_rows_kernels {
 	void (*affine)(float *y, const float *x, int64_t n, float center, float factor, float bias);
 	/* y[i] = (x[i] - center[i]) * factor[i] + bias[i]. */
 	void (*affine_row)(float *y, const float *x, int64_t n, const float *center, const float *factor, const float *bias);
+	/* `width` adjacent columns, all channels; y is not x. */
+	void (*lrn)(float *y, const float *x, const om_lrn *l, int64_t width);
 	/* y = a + b, and the sum is stored; for additions before a normalization. */
 	void (*add)(float *y, const float *a, const float *b, int64_t n);
 	/* to[j * to_row + i] = from[i * from_row + j], i < m, j < n: bits are moved. */

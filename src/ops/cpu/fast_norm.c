@@ -350,6 +350,64 @@ lp_run(om_op_context *c)
 	return OM_OK;
 }
 
+/* ---- LRN. ---- */
+
+enum { COLUMNS = 128 };           /* of an image that are computed together */
+
+struct lrn {
+	om_lrn windows;
+	int64_t groups;           /* of columns, for each image */
+};
+
+struct lrn_run {
+	const struct lrn *s;
+	const om_rows_kernels *rows;
+	const float *x;
+	float *y;
+};
+
+static bool
+lrn_supports(const om_op_context *c)
+{
+	return c->in[0].shape.rank >= 2 && !is_empty(c);
+}
+
+static om_status
+lrn_prepare(om_op_context *c, void **state)
+{
+	const om_shape *x = &c->in[0].shape;
+	const int64_t size = om_attr_int(c->op, "size"), below = (size - 1) / 2, volume = om_shape_span(x, 2, x->rank);
+	struct lrn *s = *state;
+
+	s->windows = (om_lrn){.channels = x->dim[1], .stride = volume, .below = below, .above = size - 1 - below,
+		.alpha = om_attr_float(c->op, "alpha") / (double)size, .beta = om_attr_float(c->op, "beta"), .bias = om_attr_float(c->op, "bias")};
+	s->groups = (volume + COLUMNS - 1) / COLUMNS;
+	return OM_OK;
+}
+
+static void
+lrn_columns(void *arg, int64_t from, int64_t to, uint32_t worker)
+{
+	const struct lrn_run *r = arg;
+	const om_lrn *l = &r->s->windows;
+
+	(void)worker;
+	for (int64_t i = from; i < to; i++) {
+		const int64_t column = i % r->s->groups * COLUMNS, at = i / r->s->groups * l->channels * l->stride + column;
+		r->rows->lrn(r->y + at, r->x + at, l, l->stride - column < COLUMNS ? l->stride - column : COLUMNS);
+	}
+}
+
+static om_status
+lrn_run(om_op_context *c)
+{
+	const struct lrn *s = c->state;
+	struct lrn_run r = {s, om_kernels_get()->rows, c->in[0].data, c->out[0].data};
+
+	om_for_ranges(c, c->in[0].shape.dim[0] * s->groups, s->windows.channels * COLUMNS, lrn_columns, &r);
+	return OM_OK;
+}
+
 #define KERNEL(label, can, prepares, runs)                                     \
 	.name = label, .is_fast = true, .types = {OF(FLOAT32), LIKE(0), LIKE(0), LIKE(0), LIKE(0)}, .state_bytes = sizeof(struct norm), \
 	.supports = can, .prepare = prepares, .run = runs
@@ -358,6 +416,8 @@ const om_kernel om_kernels_fast_norm[] = {
 	{KERNEL("BatchNormalization", batch_supports, batch_prepare, batch_run), .workspace = batch_workspace},
 	{KERNEL("GroupNormalization", group_supports, group_prepare, group_run)},
 	{KERNEL("InstanceNormalization", group_supports, instance_prepare, group_run)},
+	{.name = "LRN", .is_fast = true, .types = {OF(FLOAT32)}, .state_bytes = sizeof(struct lrn), .supports = lrn_supports,
+	 .prepare = lrn_prepare, .run = lrn_run},
 	{KERNEL("LayerNormalization", layer_supports, layer_prepare, layer_run)},
 	{KERNEL("LpNormalization", lp_supports, lp_prepare, lp_run)},
 	{KERNEL("RMSNormalization", layer_supports, layer_prepare, rms_run)},
