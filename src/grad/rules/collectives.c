@@ -59,11 +59,16 @@ AllGather_grad(om_grad *g)
 	om_grad_set_input_grad(g, 1, om_emit_zeros_as(g, op->in[1]));
 }
 
-/* The gradient of a collective that was only started is a whole one. */
+/* The gradient of a collective that was only started is a whole one.  Elements of further inputs are not read. */
 static void
 Wait_grad(om_grad *g)
 {
+	const om_op *op = om_grad_op(g);
+
 	om_grad_set_input_grad(g, 0, om_grad_output_grad(g, 0));
+	for (uint32_t k = 1; k < op->nin; k++)
+		if (op->in[k])
+			om_grad_set_input_grad(g, k, om_emit_zeros_as(g, op->in[k]));
 }
 
 /* ---- The table. ---- */
