@@ -123,6 +123,18 @@ add_captured(struct model *m, struct uses *u, const om_block *b)
 			m->until[m->storage[u->s[k]].producer] = 0;
 }
 
+/* What a collective has as a further input is in the hands of a transfer that was started before (Wait), or is memory for its output: it
+ * stays where it is. */
+static void
+keep_in_place(struct model *m, const om_op *op)
+{
+	for (uint32_t k = 1; k < op->nin; k++) {
+		const uint32_t s = op->in[k] ? m->of_value[op->in[k]->id] : NONE;
+		if (s != NONE && m->storage[s].producer != NONE)
+			m->until[m->storage[s].producer] = 0;
+	}
+}
+
 /* May output `k` be computed over input `in`, and over all other inputs in the same storage? */
 static bool
 may_overwrite(const struct model *m, const om_op *op, uint32_t k, uint32_t in)
@@ -206,6 +218,8 @@ add_op(struct model *m, uint32_t i)
 		add_use(m, &u, op->in[k]);
 	for (uint32_t k = 0; k < op->nbody; k++)
 		add_captured(m, &u, op->body[k]);
+	if (op->opdef && op->opdef->flags & OM_COLLECTIVE)
+		keep_in_place(m, op);
 	to->use = u.s;
 	to->nuse = (uint32_t)u.n;
 	for (uint32_t k = 0; k < op->nout; k++)
