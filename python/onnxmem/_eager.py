@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import threading
 import weakref
 from collections import deque
@@ -100,9 +101,13 @@ class Eager:
     @contextlib.contextmanager
     def _entered(self) -> Iterator[None]:
         with self._lock:
-            while self._dead:
+            while self._dead and not self._inside:    # a call that runs a function may be using their memory
                 lib.om_variable_free(self._dead.popleft())
-            yield
+            self._inside += 1
+            try:
+                yield
+            finally:
+                self._inside -= 1
 
     # ---- Variables. ----
 
@@ -240,6 +245,7 @@ class Eager:
             self._record(-1)
 
     _depth = 0
+    _inside = 0    # calls of the library that are running: one, or more where a function calls the dynamic graph
 
     def _record(self, more: int) -> None:
         with self._entered():
@@ -269,7 +275,8 @@ class Eager:
                  reads_outputs: Sequence[int] = ()) -> Callable[..., Any]:
         """A function of arrays as an operator ``DOMAIN:NAME``, with a gradient of its own; it returns what calls it.
 
-        ``run`` takes read-only arrays, and returns an array, or a tuple of them.  ``infer`` takes a :class:`Form` of each input, and
+        ``run`` takes read-only arrays, and returns an array, or a tuple of them.  Arrays are the memory of the call: what is kept after it has to be
+        a copy, and keeping an array itself is an error.  ``infer`` takes a :class:`Form` of each input, and
         returns one for each output; by default all are like the first input.  ``backward(inputs, outputs, gradients)`` takes lists, in which None is what
         it does not read (``reads_inputs``, by default all, and ``reads_outputs``) or an output that no gradient reaches; it returns the gradient of each
         input, or None for zero.  A function that is not ``pure`` is called where the call is, each time, and ends the sequence of calls.
@@ -571,9 +578,9 @@ class _Functions:
     def __init__(self, context: Context, run: Callable[..., Any], backward: Callable[..., Any] | None, infer: Callable[..., Any] | None,
                  nin: int, nout: int) -> None:
         self._context, self._nin, self._nout = weakref.ref(context), nin, nout
-        self.run = s.callback(lambda call: self._told(call, lambda c: _store(c, run(*_arrays(c)))))
+        self.run = s.callback(lambda call: self._told(call, lambda c: _lend(c, lambda arrays: _store(c, run(*arrays)))))
         self.infer = s.callback(lambda call: self._told(call, lambda c: _infer(c, infer))) if infer else s.callback()
-        self.backward = s.callback(lambda call: self._told(call, lambda c: self._back(c, backward))) if backward else s.callback()
+        self.backward = s.callback(lambda call: self._told(call, lambda c: _lend(c, lambda arrays: self._back(c, backward, arrays)))) if backward else s.callback()
 
     def _told(self, call: Any, work: Callable[[Any], None]) -> int:
         try:
@@ -585,8 +592,7 @@ class _Functions:
                 context.raise_later(error)
             return int(Status.RUN)
 
-    def _back(self, call: Any, backward: Callable[..., Any] | None) -> None:
-        arrays = _arrays(call)
+    def _back(self, call: Any, backward: Callable[..., Any] | None, arrays: list[Any]) -> None:
         inputs, outputs, gradients = arrays[:self._nin], arrays[self._nin:self._nin + self._nout], arrays[self._nin + self._nout:]
         assert backward is not None
         _store(call, backward(inputs, outputs, gradients), zeros=True)
@@ -618,8 +624,22 @@ def _array(tensor: s.Tensor, writeable: bool) -> Any:
     return array
 
 
-def _arrays(call: Any) -> list[Any]:
-    return [_array(_inputs(call)[k], False) for k in range(call.nin)]
+def _memory(array: Any) -> Any:
+    while getattr(array, "base", None) is not None:
+        array = array.base
+    return array.obj if isinstance(array, memoryview) else array
+
+
+def _lend(call: Any, use: Callable[[list[Any]], None]) -> None:
+    """Lets a function use arrays that are the memory of this call; afterwards others use that."""
+    arrays = [_array(_inputs(call)[k], False) for k in range(call.nin)]
+    lent = [weakref.ref(_memory(one)) for one in arrays if one is not None and one.size]
+    use(arrays)
+    del arrays
+    if any(one() is not None for one in lent):
+        gc.collect()    # cycles
+    if any(one() is not None for one in lent):
+        raise UsageError("a function keeps an array that it was given, whose memory others use after its call: it has to keep a copy")
 
 
 def _store(call: Any, results: Any, zeros: bool = False) -> None:

@@ -203,6 +203,45 @@ def test_functions_that_raise() -> None:
     assert (x + 0).numpy().tolist() == X.tolist()    # it is as before
 
 
+def test_functions_that_keep_arrays() -> None:
+    """The memory of an array that a function was given is used by others after its call."""
+    eager, kept = Eager(), []
+
+    def run(x: Any) -> Any:
+        kept.append(x[1:])
+        return x * 2
+
+    def copied(x: Any) -> Any:
+        kept.append(x.copy())
+        return x
+
+    with pytest.raises(onnxmem.UsageError, match="has to keep a copy"):
+        eager.function("test:Keeps", run)(eager.variable(X)).numpy()
+    kept.clear()
+    same = eager.function("test:Copies", copied)
+    for k in range(30):
+        assert (same(eager.variable(X * k)).numpy() == X * k).all()
+    assert all((x == X * k).all() for k, x in enumerate(kept))
+
+
+def test_functions_that_call_the_graph() -> None:
+    """That is refused; what dies meanwhile is freed when no call is running."""
+    eager = Eager()
+    dying: list[Variable] = []
+
+    def run(x: Any) -> Any:
+        dying.clear()
+        with pytest.raises(onnxmem.UsageError, match="in use"):
+            eager.variable(X)
+        return x + 1
+
+    f = eager.function("test:Calls", run)
+    for k in range(20):
+        dying.append(eager.variable(X))
+        y = f(eager.variable(X + k))
+        assert ((y * y).numpy() == (X + k + 1) ** 2).all()
+
+
 def test_programs(models: pathlib.Path) -> None:
     eager = Eager()
     digits = eager.program(models / "digits.onnx")
