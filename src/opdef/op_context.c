@@ -328,7 +328,8 @@ may_have_run_sizes(const om_op *op)
 	return false;
 }
 
-/* A number that the file declares for such a size is that of the run that an exporter traced. */
+/* A number that the file declares for such a size is that of the run that an exporter traced; a name says that it equals other sizes of that
+ * name, which only a run could tell, and elements would follow from it (Equal). */
 static void
 set_run_sizes(om_value *v, const om_shape *found)
 {
@@ -336,8 +337,10 @@ set_run_sizes(om_value *v, const om_shape *found)
 	for (int d = 0; d < found->rank; d++)
 		v->has_run_sizes |= found->dim[d] < 0 && !found->sym[d];
 	for (int d = 0; d < v->shape.rank && v->has_run_sizes; d++)
-		if (v->shape.dim[d] >= 0 && (d >= found->rank || (found->dim[d] < 0 && !found->sym[d])))
+		if (d >= found->rank || (found->dim[d] < 0 && !found->sym[d])) {
 			v->shape.dim[d] = OM_DIM_UNKNOWN;
+			v->shape.sym[d] = NULL;
+		}
 }
 
 /* The inferred kind takes precedence over the declared one for definitions that support non-tensors. */

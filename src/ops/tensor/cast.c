@@ -63,15 +63,25 @@ cast_like_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* Conversions between integers of 32 and 64 bits preserve symbolic dims. */
+static bool
+is_index_type(om_dtype t)
+{
+	return t == OM_INT64 || t == OM_INT32;
+}
+
+/* Conversions between integers of 32 and 64 bits preserve symbolic dims, and numbers that both types have.  Those to bool make 1 of every
+ * other number, so that they preserve none. */
 static void
 cast_elems(const om_op_context *c, om_symbolic_elem *e)
 {
 	const om_symbolic_elem *from;
 	size_t n;
 
-	if ((c->in[0].type == OM_INT64 || c->in[0].type == OM_INT32) && om_in_symbolic_elems(c, 0, &from, &n))
-		memcpy(e, from, n * sizeof *e);
+	if (!is_index_type(c->in[0].type) || !is_index_type(c->out[0].type) || !om_in_symbolic_elems(c, 0, &from, &n))
+		return;
+	for (size_t k = 0; k < n; k++)
+		if (!from[k].known || c->out[0].type == OM_INT64 || (from[k].value >= INT32_MIN && from[k].value <= INT32_MAX))
+			e[k] = from[k];
 }
 
 static bool
