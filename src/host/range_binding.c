@@ -107,6 +107,58 @@ inputs_follow(const om_ranged *r, const int64_t *n)
 	return true;
 }
 
+/* Has an expression, or what is called like one, the name of another dim in it? */
+static bool
+has_symbol(const struct sizes *s, const char *text)
+{
+	static const char operators[] = " +-*/()";
+	int64_t number;
+
+	if (!strpbrk(text, operators))
+		return false;
+	for (size_t n; *text; text += n) {
+		n = strcspn(text, operators);
+		if (n && number_before(s, text, n, &number))
+			return true;
+		n += strspn(text + n, operators);
+	}
+	return false;
+}
+
+static bool
+is_range(const om_ranged *r, const char *symbol)
+{
+	for (uint32_t k = 0; k < r->nrange; k++)
+		if (strcmp(r->range[k].symbol, symbol) == 0)
+			return true;
+	return false;
+}
+
+bool
+om_ranged_names_follow(const om_ranged *r)
+{
+	int64_t n[OM_FORMULA_SYMBOLS] = {0}, size;
+	const struct sizes s = {r, n};
+	const om_block *open = r->open->first;
+
+	for (uint32_t k = 0; k < r->nrange; k++) {
+		n[k] = r->range[k].high;
+		if (has_symbol(&s, r->range[k].symbol))
+			return false;
+	}
+	for (uint32_t k = 0; k < open->nparam; k++) {
+		const om_shape *shape = &open->param[k]->shape;
+		const om_shape bound = bound_shape(r->bound, open->param[k]->name);
+		for (int d = 0; d < shape->rank && d < bound.rank; d++) {
+			const char *symbol = shape->dim[d] < 0 ? shape->sym[d] : NULL;
+			if (symbol && !is_range(r, symbol) && has_symbol(&s, symbol)
+			    && !om_dim_follows(symbol, number_before, number_after, &s, bound.dim[d], &size))
+				return false;
+		}
+	}
+	return true;
+}
+
 /* Differences may be negative, and are then none. */
 bool
 om_ranged_dim_is_polynomial(const om_ranged *r, const char *symbol)

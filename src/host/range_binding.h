@@ -21,6 +21,10 @@ om_status om_bind_sizes(om_session *s, const om_ranged *r, const int64_t *n, om_
 /* The number that a dim of an input called `symbol` is bound to for the numbers `n` of the ranges; -1: none. */
 int64_t om_ranged_dim(const om_ranged *r, const int64_t *n, const char *symbol);
 
+/* Do dims of inputs that are called like expressions of others, as `a+b`, follow from these?  If not, what inference calls so with
+ * open symbols is not what they are, and proves nothing. */
+bool om_ranged_names_follow(const om_ranged *r);
+
 /* Is that number a polynomial of those of the ranges? */
 bool om_ranged_dim_is_polynomial(const om_ranged *r, const char *symbol);
 

@@ -9,7 +9,8 @@
  *   - ops: the same run.  What is constant is so for all sizes, as folding goes by operators, and no branch is chosen by a number
  *     that sizes decide;
  *   - permissions: where an output lies over an input, or is a view of it, the operator is asked for the shapes of all sizes.  A
- *     constant that follows from sizes is hidden from it, so that its answer does not depend on that.
+ *     constant that follows from sizes is hidden from it, and elements that inference knows for the largest sizes alone, so that its
+ *     answer does not depend on them.
  *
  * Nothing here relies on what the document claims of formulas, and nothing on the planner. */
 #include <config.h>
@@ -153,6 +154,18 @@ struct likeness {
 	uint32_t n;
 };
 
+/* What is known of the elements is that of all sizes: of what inference follows with the largest ones, numbers are theirs. */
+static void
+forget_elements(const struct range_proof *w, const om_value *v, om_value *like)
+{
+	const om_value *open = om_prog_same_value(w->open, v);
+
+	like->elem = open ? open->elem : NULL;
+	if (v->is_const)
+		like->data = NULL;
+	like->is_const = false;
+}
+
 static void
 make_like(struct range_proof *w, const om_op *op, struct likeness *x)
 {
@@ -168,11 +181,8 @@ make_like(struct range_proof *w, const om_op *op, struct likeness *x)
 		if (!v)
 			continue;
 		x->value[k] = *v;
-		if (is_of_sizes(w, v)) {
-			x->value[k].data = NULL;
-			x->value[k].elem = NULL;
-			x->value[k].is_const = false;
-		}
+		if (!is_constant_for_all(w, v))
+			forget_elements(w, v, &x->value[k]);
 		*(k < op->nin ? &x->op.in[k] : &x->op.out[k - op->nin]) = &x->value[k];
 	}
 }

@@ -344,6 +344,7 @@ try_sets(om_size_proof *w, bool keeps_values)
 {
 	static const unsigned order[SETS] = {0, 1, 2, 4, 3, 5, 6, 7};
 
+	keeps_values &= om_ranged_names_follow(w->r);
 	for (int k = 0; k < SETS && !is_done(w) && !*w->why; k++) {
 		const unsigned set = order[k];
 		if (set > all_symbols(w) || (set != all_symbols(w) && !keeps_values)

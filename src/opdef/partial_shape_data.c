@@ -22,7 +22,8 @@ is_sum(const char *text)
 	return strpbrk(text, "+-") != NULL;
 }
 
-/* `N*2` for N and 2; sums are parenthesized where precedence requires it. */
+/* `N*2` for N and 2; sums, and quotients that are multiplied with, are parenthesized where precedence requires it: equal texts are equal
+ * numbers. */
 const char *
 om_dim_text(const om_op_context *c, const char *a, char sign, const char *b)
 {
@@ -30,7 +31,7 @@ om_dim_text(const om_op_context *c, const char *a, char sign, const char *b)
 		return NULL;
 	const bool product = sign == '*' || sign == '/';
 	const bool wrap = product && is_sum(a);
-	const bool wrap_b = (sign != '+' && is_sum(b)) || (sign == '/' && strpbrk(b, "*/"));
+	const bool wrap_b = (sign != '+' && is_sum(b)) || (sign == '/' && strpbrk(b, "*/")) || (sign == '*' && strchr(b, '/'));
 
 	return om_printf(c->keep, "%s%s%s%c%s%s%s", wrap ? "(" : "", a, wrap ? ")" : "", sign, wrap_b ? "(" : "", b,
 		wrap_b ? ")" : "");
