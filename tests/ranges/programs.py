@@ -375,9 +375,22 @@ class Check:
         names = [o.name for o in self.session.get_outputs()]
         np.savez(self.path("out.npz"), **dict(zip(names, self.session.run(names, x))))
 
-    def run(self, *args):
+    def largest(self):
+        """Of the elements that ONNX Runtime computes on the way: what cancels has the rounding of those."""
+        model = onnx.load(self.path("m.onnx"))
+        known = {o.name for o in model.graph.output}
+        model.graph.output.extend(onnx.ValueInfoProto(name=k) for n in model.graph.node for k in n.output if k and k not in known)
+        with np.load(self.path("in.npz")) as x:
+            values = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {i.name: x[i.name] for i in model.graph.input})
+        return max(float(np.abs(v).max()) for v in values if v.dtype.kind == "f" and v.size)
+
+    def compare(self, args, atol):
         return run("run", *args, "--data", self.path("in.npz"), "--expect", self.path("out.npz"), "--rtol", "1e-3",
-                   "--atol", "1e-5", "--threads", "1", "--save", self.path("got.npz"))
+                   "--atol", str(atol), "--threads", "1", "--save", self.path("got.npz"))
+
+    def run(self, *args):
+        status, text = self.compare(args, 1e-5)
+        return self.compare(args, 1e-6 * self.largest()) if status and "elements differ" in text else (status, text)
 
     def saved(self):
         with np.load(self.path("got.npz")) as f:
