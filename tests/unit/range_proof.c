@@ -153,6 +153,40 @@ views_of_some_sizes_are_not_proven(void)
 	check_program(turned, 1, true, OM_OK, "does not allow for all sizes that c is in the memory of b");
 }
 
+/* 10 elements from 100 on, but from 500 on for N = 777: which N is there is an element that no constant has, because data decide the size of %y. */
+static const char elsewhere[] =
+	"program \"t\" ir 8 opset 17\n"
+	"^g(%m: float32[6], %x: float32[N], %w: float32[1000]) {\n"
+	"	%ax0 = const int64[1] {0}\n"
+	"	%i1 = const int64[1] {1}\n"
+	"	%i2 = const int64[1] {2}\n"
+	"	%k777 = const int64[1] {777}\n"
+	"	%c500 = const int64[1] {500}\n"
+	"	%c100 = const int64[1] {100}\n"
+	"	%ten = const int64[1] {10}\n"
+	"	%nz = NonZero(%m)\n"
+	"	%tz = Transpose(%nz) {perm = [1, 0]}\n"
+	"	%tf = Cast(%tz) {to = 1}\n"
+	"	%xr = Unsqueeze(%x, %ax0)\n"
+	"	%y = Add(%tf, %xr)\n"
+	"	%s = Shape(%y)\n"
+	"	%n = Slice(%s, %i1, %i2)\n"
+	"	%eq = Equal(%n, %k777)\n"
+	"	%st = Where(%eq, %c500, %c100)\n"
+	"	%en = Add(%st, %ten)\n"
+	"	%w1 = Sin(%w)\n"
+	"	%v = Slice(%w1, %st, %en)\n"
+	"	%v2 = Cos(%v)\n"
+	"	%r = ReduceSum(%v2) {keepdims = 0}\n"
+	"	ret %r\n"
+	"}\n";
+
+static void
+views_by_elements_of_one_size_are_not_proven(void)
+{
+	check_program(elsewhere, 1, false, OM_OK, "does not allow for all sizes that v is in the memory of w1");
+}
+
 /* The second input of the Concat lies in its output after the rows of the first one. */
 static const char stacked[] =
 	"program \"t\" ir 8 opset 17\n"
@@ -221,6 +255,7 @@ static CU_TestInfo tests[] = {
 	{"places that are too small are refused", places_that_are_too_small_are_refused},
 	{"sizes that are larger elsewhere are refused", sizes_that_are_larger_elsewhere_are_refused},
 	{"views of some sizes are not proven", views_of_some_sizes_are_not_proven},
+	{"views by elements of one size are not proven", views_by_elements_of_one_size_are_not_proven},
 	{"offsets that depend on sizes are not proven", offsets_that_depend_on_sizes_are_not_proven},
 	{"branches that sizes choose are not proven", branches_that_sizes_choose_are_not_proven},
 	{"plans of rewritten programs are not proven", plans_of_rewritten_programs_are_not_proven},
