@@ -2,12 +2,12 @@
 /* Formulas of plan documents, by recursive descent; see stated_formulas.h and docs/plan-format.md. */
 #include <config.h>
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "alloc/stated_formulas.h"
 #include "base/arena_internal.h"
+#include "base/scan.h"
 
 enum { DEEPEST = 32 };
 
@@ -23,32 +23,13 @@ static bool sum(struct reader *r, int64_t *out);
 
 /* ---- Words. ---- */
 
-static void
-skip_space(struct reader *r)
-{
-	while (*r->at == ' ')
-		r->at++;
-}
-
-static bool
-take(struct reader *r, const char *word)
-{
-	const size_t n = strlen(word);
-
-	skip_space(r);
-	if (strncmp(r->at, word, n) != 0)
-		return false;
-	r->at += n;
-	return true;
-}
-
 /* A symbol, the longest that is there: others may begin like it. */
 static bool
 take_symbol(struct reader *r, int64_t *out)
 {
 	size_t longest = 0;
 
-	skip_space(r);
+	om_scan_space(&r->at);
 	for (uint32_t k = 0; k < r->nsymbol; k++) {
 		const size_t n = strlen(r->symbol[k]);
 		if (n <= longest || strncmp(r->at, r->symbol[k], n) != 0)
@@ -63,14 +44,8 @@ take_symbol(struct reader *r, int64_t *out)
 static bool
 integer(struct reader *r, int64_t *out)
 {
-	*out = 0;
-	skip_space(r);
-	if (!isdigit((unsigned char)*r->at))
-		return false;
-	for (; isdigit((unsigned char)*r->at); r->at++)
-		if (__builtin_mul_overflow(*out, 10, out) || __builtin_add_overflow(*out, *r->at - '0', out))
-			return false;
-	return true;
+	om_scan_space(&r->at);
+	return om_scan_integer(&r->at, out);
 }
 
 /* ---- Functions. ---- */
@@ -81,7 +56,7 @@ quotient(struct reader *r, int64_t *out)
 {
 	int64_t a, d;
 
-	if (!sum(r, &a) || !take(r, "/") || !integer(r, &d) || !take(r, ")") || a < 0 || d == 0)
+	if (!sum(r, &a) || !om_scan_word(&r->at, "/") || !integer(r, &d) || !om_scan_word(&r->at, ")") || a < 0 || d == 0)
 		return false;
 	*out = a / d;
 	return true;
@@ -93,7 +68,7 @@ rounded(struct reader *r, int64_t *out)
 {
 	int64_t a, m;
 
-	if (!sum(r, &a) || !take(r, ",") || !integer(r, &m) || !take(r, ")") || a < 0 || m == 0)
+	if (!sum(r, &a) || !om_scan_word(&r->at, ",") || !integer(r, &m) || !om_scan_word(&r->at, ")") || a < 0 || m == 0)
 		return false;
 	const int64_t rest = a % m;
 	return !__builtin_add_overflow(a, rest ? m - rest : 0, out);
@@ -107,12 +82,12 @@ largest(struct reader *r, int64_t *out)
 
 	if (!sum(r, out))
 		return false;
-	while (take(r, ",")) {
+	while (om_scan_word(&r->at, ",")) {
 		if (!sum(r, &x))
 			return false;
 		*out = x > *out ? x : *out;
 	}
-	return take(r, ")");
+	return om_scan_word(&r->at, ")");
 }
 
 /* ---- Sums. ---- */
@@ -120,15 +95,15 @@ largest(struct reader *r, int64_t *out)
 static bool
 factor_inside(struct reader *r, int64_t *out)
 {
-	if (take(r, "floor("))
+	if (om_scan_word(&r->at, "floor("))
 		return quotient(r, out);
-	if (take(r, "up("))
+	if (om_scan_word(&r->at, "up("))
 		return rounded(r, out);
-	if (take(r, "max("))
+	if (om_scan_word(&r->at, "max("))
 		return largest(r, out);
 	if (take_symbol(r, out))
 		return true;
-	return take(r, "(") ? sum(r, out) && take(r, ")") : integer(r, out);
+	return om_scan_word(&r->at, "(") ? sum(r, out) && om_scan_word(&r->at, ")") : integer(r, out);
 }
 
 static bool
@@ -147,7 +122,7 @@ product(struct reader *r, int64_t *out)
 
 	if (!factor(r, out))
 		return false;
-	while (take(r, "*"))
+	while (om_scan_word(&r->at, "*"))
 		if (!factor(r, &x) || __builtin_mul_overflow(*out, x, out))
 			return false;
 	return true;
@@ -156,14 +131,14 @@ product(struct reader *r, int64_t *out)
 static bool
 sum(struct reader *r, int64_t *out)
 {
-	const bool is_less = take(r, "-");
+	const bool is_less = om_scan_word(&r->at, "-");
 	int64_t x;
 
 	if (!product(r, out))
 		return false;
 	*out = is_less ? -*out : *out;
 	for (;;) {
-		const bool adds = take(r, "+"), subtracts = !adds && take(r, "-");
+		const bool adds = om_scan_word(&r->at, "+"), subtracts = !adds && om_scan_word(&r->at, "-");
 		if (!adds && !subtracts)
 			return true;
 		if (!product(r, &x) || (adds ? __builtin_add_overflow(*out, x, out) : __builtin_sub_overflow(*out, x, out)))
@@ -182,7 +157,7 @@ value(const om_plan *plan, const char *text, const int64_t *n, om_arena *mem, ui
 		symbol[k] = om_symbol_text(mem, plan->range[k].symbol);
 	if (!sum(&r, &is) || is < 0)
 		return false;
-	skip_space(&r);
+	om_scan_space(&r.at);
 	*bytes = (uint64_t)is;
 	return *r.at == '\0';
 }

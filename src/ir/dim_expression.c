@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/scan.h"
 #include "ir/dim_expression.h"
 
 enum { DEEPEST = 32 };
@@ -19,39 +20,10 @@ struct reader {
 
 static bool sum(struct reader *r, int64_t *out);
 
-static void
-skip_space(struct reader *r)
-{
-	while (*r->at == ' ')
-		r->at++;
-}
-
-static bool
-take(struct reader *r, const char *word)
-{
-	const size_t n = strlen(word);
-
-	skip_space(r);
-	if (strncmp(r->at, word, n) != 0)
-		return false;
-	r->at += n;
-	return true;
-}
-
-static bool
-integer(struct reader *r, int64_t *out)
-{
-	*out = 0;
-	for (; isdigit((unsigned char)*r->at); r->at++)
-		if (__builtin_mul_overflow(*out, 10, out) || __builtin_add_overflow(*out, *r->at - '0', out))
-			return false;
-	return true;
-}
-
 static bool
 group(struct reader *r, int64_t *out)
 {
-	if (++r->depth > DEEPEST || !sum(r, out) || !take(r, ")"))
+	if (++r->depth > DEEPEST || !sum(r, out) || !om_scan_word(&r->at, ")"))
 		return false;
 	r->depth--;
 	return true;
@@ -60,10 +32,10 @@ group(struct reader *r, int64_t *out)
 static bool
 factor(struct reader *r, int64_t *out)
 {
-	if (take(r, "("))
+	if (om_scan_word(&r->at, "("))
 		return group(r, out);
 	if (isdigit((unsigned char)*r->at))
-		return integer(r, out);
+		return om_scan_integer(&r->at, out);
 	const size_t n = strcspn(r->at, " +-*/()");
 	const char *name = r->at;
 	r->at += n;
@@ -87,8 +59,8 @@ product(struct reader *r, int64_t *out)
 	if (!factor(r, out))
 		return false;
 	for (;;) {
-		const bool is_division = take(r, "//");
-		if (!is_division && !take(r, "*"))
+		const bool is_division = om_scan_word(&r->at, "//");
+		if (!is_division && !om_scan_word(&r->at, "*"))
 			return true;
 		r->has_operator = true;
 		if (!factor(r, &right) || (is_division ? !divide(*out, right, out) : __builtin_mul_overflow(*out, right, out)))
@@ -104,8 +76,8 @@ sum(struct reader *r, int64_t *out)
 	if (!product(r, out))
 		return false;
 	for (;;) {
-		const bool is_minus = take(r, "-");
-		if (!is_minus && !take(r, "+"))
+		const bool is_minus = om_scan_word(&r->at, "-");
+		if (!is_minus && !om_scan_word(&r->at, "+"))
 			return true;
 		r->has_operator = true;
 		if (!product(r, &right)
@@ -122,7 +94,7 @@ om_dim_expression(const char *text, om_symbol_number *number, const void *arg, i
 
 	if (!sum(&r, &n))
 		return false;
-	skip_space(&r);
+	om_scan_space(&r.at);
 	if (*r.at || !r.has_operator || n < 0)
 		return false;
 	*out = n;
