@@ -27,7 +27,7 @@ struct job {
 	void *out;
 	uint64_t n;              /* elements or bytes, as the call has it */
 	uint32_t peer, tag;
-	bool ordered, is_started;   /* is_started: nobody waits for it yet */
+	bool ordered;
 };
 
 struct queue {
@@ -285,10 +285,9 @@ om_comm_queue_new(om_session *s, om_comm *inner, om_comm **out)
 /* ---- Transfers that are started, and waited for later. ---- */
 
 static om_status
-start(struct queue *q, om_session *s, struct job j)
+start(struct queue *q, om_session *s, const struct job *j)
 {
-	j.is_started = true;
-	add(q, s, &j);
+	add(q, s, j);
 	return OM_OK;
 }
 
@@ -298,7 +297,7 @@ om_comm_start_all_reduce(om_comm *c, om_session *s, om_comm_group g, om_dtype ty
 	struct queue *q = queue_of(c);
 	const struct job j = {.call = REDUCE, .group = g, .type = type, .out = data, .n = n, .ordered = ordered};
 
-	return q ? start(q, s, j) : om_comm_all_reduce(c, s, g, type, data, n, ordered);
+	return q ? start(q, s, &j) : om_comm_all_reduce(c, s, g, type, data, n, ordered);
 }
 
 om_status
@@ -308,7 +307,7 @@ om_comm_start_reduce_scatter(om_comm *c, om_session *s, om_comm_group g, om_dtyp
 	struct queue *q = queue_of(c);
 	const struct job j = {.call = SCATTER, .group = g, .type = type, .in = in, .out = out, .n = n, .ordered = ordered};
 
-	return q ? start(q, s, j) : om_comm_reduce_scatter(c, s, g, type, in, out, n, ordered);
+	return q ? start(q, s, &j) : om_comm_reduce_scatter(c, s, g, type, in, out, n, ordered);
 }
 
 om_status
@@ -317,10 +316,11 @@ om_comm_start_all_gather(om_comm *c, om_session *s, om_comm_group g, const void 
 	struct queue *q = queue_of(c);
 	const struct job j = {.call = GATHER, .group = g, .in = in, .out = out, .n = bytes};
 
-	return q ? start(q, s, j) : om_comm_all_gather(c, s, g, in, out, bytes);
+	return q ? start(q, s, &j) : om_comm_all_gather(c, s, g, in, out, bytes);
 }
 
-/* The last call that was started for `data` and is not over; UINT64_MAX: there is none. */
+/* The last call that was started for `data` and is not over; UINT64_MAX: there is none.  No other calls are in the queue: who made them has
+ * waited for them. */
 static uint64_t
 find_started(struct queue *q, const void *data)
 {
@@ -328,7 +328,7 @@ find_started(struct queue *q, const void *data)
 
 	pthread_mutex_lock(&q->lock);
 	for (uint64_t k = q->done; k < q->added; k++)
-		if (q->job[k % MOST].is_started && q->job[k % MOST].out == data)
+		if (q->job[k % MOST].out == data)
 			found = k;
 	if (found == UINT64_MAX && q->status != OM_OK)
 		found = 0;

@@ -21,6 +21,7 @@ enum { SPINS = 1000, MOST = 1 << 30 };
 
 struct mpi {
 	om_comm comm;
+	om_comm_ops ops;             /* of this MPI, which may allow other threads or not */
 	const om_comm_calls *calls;
 	double limit;
 	MPI_Comm world;
@@ -252,13 +253,6 @@ mpi_close(om_comm *c)
 static const om_comm_ops mpi_ops = {
 	.size = sizeof(om_comm_ops), .name = "mpi", .all_reduce = mpi_all_reduce, .reduce_scatter = mpi_reduce_scatter,
 	.all_gather = mpi_all_gather, .broadcast = mpi_broadcast, .send = mpi_send, .receive = mpi_receive,
-	.barrier = mpi_barrier, .abort = mpi_abort, .close = mpi_close, .may_change_thread = true,
-};
-
-/* Of an MPI that is for the thread that started it. */
-static const om_comm_ops funneled_ops = {
-	.size = sizeof(om_comm_ops), .name = "mpi", .all_reduce = mpi_all_reduce, .reduce_scatter = mpi_reduce_scatter,
-	.all_gather = mpi_all_gather, .broadcast = mpi_broadcast, .send = mpi_send, .receive = mpi_receive,
 	.barrier = mpi_barrier, .abort = mpi_abort, .close = mpi_close,
 };
 
@@ -301,7 +295,9 @@ om_comm_module(const om_comm_calls *calls, om_session *s, double limit, om_comm 
 	MPI_Type_commit(&m->bfloat);
 	MPI_Op_create(sum_half, 1, &m->half_sum);
 	MPI_Op_create(sum_bfloat, 1, &m->bfloat_sum);
-	m->comm = (om_comm){serialized ? &mpi_ops : &funneled_ops, (uint32_t)rank, (uint32_t)size};
+	m->ops = mpi_ops;
+	m->ops.may_change_thread = serialized;
+	m->comm = (om_comm){&m->ops, (uint32_t)rank, (uint32_t)size};
 	*out = &m->comm;
 	return OM_OK;
 }
