@@ -224,9 +224,8 @@ exec_new_guarded(om_session *s, const om_prog *p, const om_plan *plan, const om_
 	if (!om_kernels_isa(s))
 		return OM_USAGE;
 	OM_TRY(om_prog_is_runnable(s, p));
-	OM_TRY(om_transfers_check(s, p));
 	om_exec *e = new_exec(s, p, plan, &options);
-	om_status st = e->plan ? om_plan_verify(s, p, e->plan) : OM_OK;
+	om_status st = e->plan ? om_plan_verify(s, p, e->plan) : om_transfers_check(s, p);
 	if (st == OM_OK && options.kernels)
 		st = om_kernel_register(s, e->registry = om_kernel_registry_new(), options.kernels);
 	if (st == OM_OK)

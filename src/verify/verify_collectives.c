@@ -70,7 +70,6 @@ om_sim_check_collectives(struct sim *c)
 	uint32_t last = UINT32_MAX, k = 0;
 
 	OM_TRY(om_transfers_check(c->session, c->p));
-
 	for (const om_op *op = c->p->first->first; c->parallel_check && op; op = op->next, k++) {
 		if (!has_collective(op))
 			continue;
