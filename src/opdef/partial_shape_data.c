@@ -198,26 +198,36 @@ calculated(const om_op_context *c, char sign, const om_symbolic_elem *a, const o
 	return e;
 }
 
+/* The elements of inputs 0 and 1, each one or as many as the output has. */
+struct elem_pairs {
+	const om_symbolic_elem *a, *b;
+	size_t na, nb, n;
+};
+
+static bool
+find_pairs(const om_op_context *c, struct elem_pairs *p)
+{
+	p->n = (size_t)om_shape_count(&c->out[0].shape);
+	return om_in_symbolic_elems(c, 0, &p->a, &p->na) && om_in_symbolic_elems(c, 1, &p->b, &p->nb) && (p->na == 1 || p->na == p->n)
+	    && (p->nb == 1 || p->nb == p->n);
+}
+
 void
 om_elems_calculated(const om_op_context *c, om_symbolic_elem *e)
 {
 	static const struct { const char *name; char sign; } signs[] = {
 		{"Add", '+'}, {"Sub", '-'}, {"Mul", '*'}, {"Div", '/'},
 	};
-	const om_symbolic_elem *a, *b;
-	size_t na, nb;
+	struct elem_pairs p;
 	char sign = 0;
 
 	for (size_t k = 0; k < sizeof signs / sizeof signs[0]; k++)
 		if (strcmp(c->op->opdef->name, signs[k].name) == 0)
 			sign = signs[k].sign;
-	if (!sign || !om_in_symbolic_elems(c, 0, &a, &na) || !om_in_symbolic_elems(c, 1, &b, &nb))
+	if (!sign || !find_pairs(c, &p))
 		return;
-	const size_t n = (size_t)om_shape_count(&c->out[0].shape);
-	if ((na != 1 && na != n) || (nb != 1 && nb != n))
-		return;
-	for (size_t k = 0; k < n; k++)
-		e[k] = calculated(c, sign, &a[na == 1 ? 0 : k], &b[nb == 1 ? 0 : k]);
+	for (size_t k = 0; k < p.n; k++)
+		e[k] = calculated(c, sign, &p.a[p.na == 1 ? 0 : k], &p.b[p.nb == 1 ? 0 : k]);
 }
 
 /* ---- Comparisons and choices, as exporters write them around Expand: the dims that are not -1, else 1. ---- */
@@ -244,14 +254,12 @@ compared(const om_symbolic_elem *a, const om_symbolic_elem *b)
 void
 om_elems_equal(const om_op_context *c, om_symbolic_elem *e)
 {
-	const size_t n = (size_t)om_shape_count(&c->out[0].shape);
-	const om_symbolic_elem *a, *b;
-	size_t na, nb;
+	struct elem_pairs p;
 
-	if (!om_in_symbolic_elems(c, 0, &a, &na) || !om_in_symbolic_elems(c, 1, &b, &nb) || (na != 1 && na != n) || (nb != 1 && nb != n))
+	if (!find_pairs(c, &p))
 		return;
-	for (size_t k = 0; k < n; k++)
-		e[k] = compared(&a[na == 1 ? 0 : k], &b[nb == 1 ? 0 : k]);
+	for (size_t k = 0; k < p.n; k++)
+		e[k] = compared(&p.a[p.na == 1 ? 0 : k], &p.b[p.nb == 1 ? 0 : k]);
 }
 
 /* Truths as elements. */
