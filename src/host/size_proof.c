@@ -61,9 +61,8 @@ count_numbers(const om_size_proof *w, uint32_t d)
 	return (uint64_t)(w->range[d].high - w->range[d].low) + 1;
 }
 
-/* Combinations of the numbers of these symbols; UINT64_MAX: more than there could be room for. */
-static uint64_t
-count_combinations(const om_size_proof *w, unsigned set)
+uint64_t
+om_proof_combinations(const om_size_proof *w, unsigned set)
 {
 	uint64_t n = 1;
 
@@ -84,9 +83,8 @@ index_of(const om_size_proof *w, unsigned set, const int64_t *n)
 	return at;
 }
 
-/* The numbers at an index; of symbols that are not in the set, the largest. */
-static void
-numbers_at(const om_size_proof *w, unsigned set, uint64_t at, int64_t *n)
+void
+om_proof_numbers(const om_size_proof *w, unsigned set, uint64_t at, int64_t *n)
 {
 	for (uint32_t d = 0; d < w->r->nrange; d++) {
 		n[d] = w->range[d].high;
@@ -126,7 +124,7 @@ read_dim(om_size_proof *w, const om_value *v, int axis, unsigned set, uint64_t a
 
 	if (v && v->shape.dim[axis] >= 0 && !d->symbol) {
 		if (!d->table)
-			d->table = OM_NEWN(w->mem, int64_t, count_combinations(w, set));
+			d->table = OM_NEWN(w->mem, int64_t, om_proof_combinations(w, set));
 		d->table[at] = v->shape.dim[axis];
 	} else if (set == 0 && symbol && om_ranged_dim_is_polynomial(w->r, symbol)) {
 		d->symbol = om_strdup(w->mem, symbol);
@@ -181,13 +179,13 @@ say_impossible(om_size_proof *w, const int64_t *size)
 static om_status
 find_dims(om_size_proof *w, unsigned set)
 {
-	const uint64_t count = count_combinations(w, set);
+	const uint64_t count = om_proof_combinations(w, set);
 	dims_of_value *found = start_dims(w, set);
 	int64_t n[OM_FORMULA_SYMBOLS], size[OM_FORMULA_SYMBOLS];
 
 	for (uint64_t at = 0; at < count; at++) {
 		om_prog *p;
-		numbers_at(w, set, at, n);
+		om_proof_numbers(w, set, at, n);
 		sizes_of(w, n, size);
 		const om_status st = om_host_run_open_sizes(w->host, w->r, size, set, w->passes, &p);
 		if (st == OM_OK)
@@ -348,9 +346,9 @@ try_sets(om_size_proof *w, bool keeps_values)
 	for (int k = 0; k < SETS && !is_done(w) && !*w->why; k++) {
 		const unsigned set = order[k];
 		if (set > all_symbols(w) || (set != all_symbols(w) && !keeps_values)
-		    || count_combinations(w, set) > (MOST_OPS - w->inferred) / (w->r->bound->nop + 1))
+		    || om_proof_combinations(w, set) > (MOST_OPS - w->inferred) / (w->r->bound->nop + 1))
 			continue;
-		w->inferred += count_combinations(w, set) * (w->r->bound->nop + 1);
+		w->inferred += om_proof_combinations(w, set) * (w->r->bound->nop + 1);
 		OM_TRY(find_dims(w, set));
 		compare(w);
 	}
@@ -400,7 +398,7 @@ is_same_dim(const om_size_proof *w, const struct dim *a, const struct dim *b)
 {
 	if (!a->table || !b->table)
 		return !a->table && !b->table && strcmp(a->symbol, b->symbol) == 0;
-	return a->by == b->by && memcmp(a->table, b->table, count_combinations(w, a->by) * sizeof *a->table) == 0;
+	return a->by == b->by && memcmp(a->table, b->table, om_proof_combinations(w, a->by) * sizeof *a->table) == 0;
 }
 
 bool
@@ -414,16 +412,4 @@ om_proven_shapes_equal(const om_size_proof *w, uint32_t a, uint32_t b)
 		if (!is_same_dim(w, &w->dim[a][d], &w->dim[b][d]))
 			return false;
 	return true;
-}
-
-uint64_t
-om_proof_combinations(const om_size_proof *w, unsigned set)
-{
-	return count_combinations(w, set);
-}
-
-void
-om_proof_numbers(const om_size_proof *w, unsigned set, uint64_t at, int64_t *n)
-{
-	numbers_at(w, set, at, n);
 }
