@@ -222,15 +222,7 @@ om_nn_list(om_nn *n, size_t count, const int64_t *v)
 	return guarded(&b, make_constant);
 }
 
-/* Not a weight: as the value of an op. */
-static om_value *
-constant_op(om_nn *n, const om_tensor *t)
-{
-	const om_attr attrs[] = {{.name = "value", .kind = OM_ATTR_TENSOR, .n = 1, .t = t}, {0}};
-
-	return om_nn_op(n, "Constant", attrs, 0, NULL, 1, NULL);
-}
-
+/* A constant tensor that is made. */
 struct number {
 	om_nn *n;
 	om_tensor *t;
@@ -248,16 +240,6 @@ make_number(void *arg)
 	b->t = OM_NEW(b->n->p->mem, om_tensor);
 	*b->t = (om_tensor){.type = OM_FLOAT32, .shape = om_shape_of(0, NULL), .data = x};
 	return OM_OK;
-}
-
-om_value *
-om_nn_number(om_nn *n, double v)
-{
-	struct number b = {.n = n, .v = v};
-
-	if (n->status == OM_OK)
-		n->status = om_guarded(n->s, make_number, &b);
-	return n->status == OM_OK ? constant_op(n, b.t) : NULL;
 }
 
 static om_status
@@ -279,14 +261,28 @@ make_mask(void *arg)
 	return OM_OK;
 }
 
+/* As the value of an op, since it is not a weight. */
+static om_value *
+constant_op(om_nn *n, struct number b, om_status (*make)(void *arg))
+{
+	if (n->status == OM_OK)
+		n->status = om_guarded(n->s, make, &b);
+	if (n->status != OM_OK)
+		return NULL;
+	const om_attr attrs[] = {{.name = "value", .kind = OM_ATTR_TENSOR, .n = 1, .t = b.t}, {0}};
+	return om_nn_op(n, "Constant", attrs, 0, NULL, 1, NULL);
+}
+
+om_value *
+om_nn_number(om_nn *n, double v)
+{
+	return constant_op(n, (struct number){.n = n, .v = v}, make_number);
+}
+
 om_value *
 om_nn_causal_mask(om_nn *n, int64_t size)
 {
-	struct number b = {.n = n, .size = size};
-
-	if (n->status == OM_OK)
-		n->status = om_guarded(n->s, make_mask, &b);
-	return n->status == OM_OK ? constant_op(n, b.t) : NULL;
+	return constant_op(n, (struct number){.n = n, .size = size}, make_mask);
 }
 
 static om_status
