@@ -103,7 +103,7 @@ record(om_set *x, struct part *p, const om_prog *bound)
 static om_status
 plan_copy(om_set *x, struct part *p, om_prog *bound)
 {
-	OM_TRY(om_host_plan_for(x->host, bound, x->pipeline, &p->request));
+	OM_TRY(om_host_plan_for(x->host, bound, p->pipeline, &p->request));
 	return record(x, p, bound);
 }
 

@@ -20,8 +20,11 @@ release(void *arg)
 		om_exec_free(x->part[k].run.exec);
 		om_plan_cache_free(x->part[k].run.cache);
 	}
-	for (uint32_t k = 0; k < x->npart; k++)
-		om_prog_free(x->part[k].prog);
+	for (uint32_t k = 0; k < x->npart; k++) {
+		if (x->part[k].prog != x->part[k].loaded)
+			om_prog_free(x->part[k].prog);
+		om_prog_free(x->part[k].loaded);
+	}
 	for (uint32_t k = 0; k < x->npart; k++)
 		om_model_free(x->part[k].model);
 	free(x->allocated);

@@ -40,7 +40,9 @@ struct running {
 struct part {
 	om_set_part pub;
 	om_model *model;
+	om_prog *loaded;         /* of the model; `prog` is this one, or a copy in which inputs are constants */
 	om_prog *prog;
+	const char *pipeline;    /* of the set, and of branches that constants decide */
 	const char *model_name;  /* the file, as in the manifest */
 	om_plan_request request;
 	struct set_dim *dim;

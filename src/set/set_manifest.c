@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The manifest of a set: parts with their sizes, and the order in which they run. */
+/* The manifest of a set: parts with their sizes and constants, and the order in which they run. */
 #include <config.h>
 
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 
 #include "alloc/assign.h"
 #include "ir/dim_expression.h"
+#include "ir/query.h"
 #include "onnx/json_hold.h"
 #include "set/set.h"
 
@@ -97,6 +98,67 @@ read_shapes(om_set *x, struct part *p, json_t *shapes)
 	return OM_OK;
 }
 
+/* Element `k` of a constant; false: the JSON value is not of its type. */
+static bool
+put_element(const om_tensor *t, size_t k, const json_t *j)
+{
+	const json_int_t n = json_integer_value(j);
+
+	switch (t->type) {
+	case OM_BOOL: ((bool *)t->data)[k] = json_is_true(j); return json_is_boolean(j);
+	case OM_INT32: ((int32_t *)t->data)[k] = (int32_t)n; return json_is_integer(j) && n >= INT32_MIN && n <= INT32_MAX;
+	case OM_INT64: ((int64_t *)t->data)[k] = n; return json_is_integer(j);
+	case OM_FLOAT32: ((float *)t->data)[k] = (float)json_number_value(j); return json_is_number(j);
+	default: return false;
+	}
+}
+
+/* An input as a constant of the shape that the model declares: one value fills all elements, and a list has each. */
+static om_status
+read_value(om_set *x, struct part *p, om_binding *b, const char *input, const json_t *j)
+{
+	const om_value *v = om_block_param(p->loaded->first, input);
+	om_tensor t = {0};
+	uint64_t bytes;
+
+	if (!v)
+		return BAD(x, "%s: part %s has no input %s", x->path, p->pub.name, input);
+	t.type = v->type.elem;
+	t.shape = v->shape;
+	if (v->type.kind != OM_TENSOR || !om_tensor_bytes(t.type, &t.shape, &bytes))
+		return BAD(x, "%s: part %s: input %s has no known size, so it has no value", x->path, p->pub.name, input);
+	const size_t n = (size_t)om_shape_count(&t.shape);
+	if (json_is_array(j) && json_array_size(j) != n)
+		return BAD(x, "%s: part %s: input %s has %zu elements, and its value %zu", x->path, p->pub.name, input, n, json_array_size(j));
+	t.data = om_alloc(x->mem, bytes + 1);
+	for (size_t k = 0; k < n; k++)
+		if (!put_element(&t, k, json_is_array(j) ? json_array_get(j, k) : j))
+			return BAD(x, "%s: part %s: the value of input %s is no %s, or of a type that a manifest cannot have", x->path, p->pub.name,
+				input, om_dtype_text(t.type));
+	return om_binding_value(x->session, b, input, &t);
+}
+
+static om_status
+read_values(om_set *x, struct part *p, json_t *values)
+{
+	om_binding *b = values ? om_binding_new() : NULL;
+	om_status st = values && !b ? OM_MEMORY : OM_OK;
+	const char *input;
+	json_t *j;
+
+	if (!values)
+		return OM_OK;
+	if (st == OM_OK && !json_is_object(values))
+		st = BAD(x, "%s: part %s: \"values\" is no object", x->path, p->pub.name);
+	json_object_foreach(values, input, j)
+		if (st == OM_OK)
+			st = read_value(x, p, b, input, j);
+	if (st == OM_OK)
+		st = om_prog_bind(x->session, p->loaded, b, &p->prog);
+	om_binding_free(b);
+	return st;
+}
+
 static void
 free_binding(void *b)
 {
@@ -112,7 +174,7 @@ text_of(json_t *object, const char *key)
 static om_status
 read_part(om_set *x, json_t *j, struct part *p)
 {
-	static const char *const keys[] = {"name", "model", "dims", "shapes"};
+	static const char *const keys[] = {"name", "model", "dims", "shapes", "values"};
 	const char *key;
 	json_t *value;
 
@@ -137,8 +199,11 @@ read_part(om_set *x, json_t *j, struct part *p)
 	const om_status st = om_model_load(x->session, p->pub.path, &p->model);
 	if (st)
 		return om_note(x->session, st, "loading part %s", p->pub.name);
-	OM_TRY(om_model_import(x->session, p->model, &p->prog));
+	OM_TRY(om_model_import(x->session, p->model, &p->loaded));
+	p->prog = p->loaded;
+	OM_TRY(read_values(x, p, json_object_get(j, "values")));
 	p->pub.prog = p->prog;
+	p->pipeline = om_host_decided(x->host, p->prog, x->pipeline);
 	return OM_OK;
 }
 

@@ -147,6 +147,8 @@ om_set_lacks(const om_set *x, uint32_t part, uint32_t k)
 	if (!x->memory || part >= x->npart || k >= x->part[part].prog->first->nparam)
 		return false;
 	const struct part *p = &x->part[part];
+	if (om_input_is_fixed(p->prog->first->param[k]))
+		return false;
 	if (p->in[k] >= 0)
 		return p->run.given[k].type == OM_UNDEFINED && !stays(x, (uint32_t)p->in[k], part);
 	return p->run.given[k].type == OM_UNDEFINED;
@@ -173,7 +175,7 @@ bind_inputs(om_set *x, struct part *p, om_binding *b)
 	for (uint32_t k = 0; k < graph->nparam; k++) {
 		OM_TRY(check_same(x, p, k));
 		const om_tensor *t = input_of(x, p, k);
-		if (!t && graph->param[k]->is_overridable)
+		if (om_input_is_fixed(graph->param[k]) || (!t && graph->param[k]->is_overridable))
 			continue;
 		if (!t)
 			return om_fail(x->session, OM_RUN, "input %s of part %s has no value", graph->param[k]->name, p->pub.name);
@@ -243,7 +245,7 @@ plan_run(om_set *x, struct part *p)
 	om_binding *b = om_binding_new();
 
 	if (!p->run.cache)
-		p->run.cache = om_plan_cache_new_for(x->host, p->prog, x->pipeline, &p->request);
+		p->run.cache = om_plan_cache_new_for(x->host, p->prog, p->pipeline, &p->request);
 	om_status st = b && p->run.cache ? bind_inputs(x, p, b) : OM_MEMORY;
 	if (st == OM_OK)
 		st = om_plan_cache_get(p->run.cache, b, &bound);

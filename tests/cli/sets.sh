@@ -201,3 +201,40 @@ cat >batches.json <<'J'
 }
 J
 om set report batches.json $generic | head -n 4
+# Inputs that are constants of a part: the branches that they decide are left out, and no run is given them.
+cp "$models/branches.onnx" .
+cat >values.json <<'J'
+{
+  "schema": "onnxmem-set/1",
+  "parts": [
+    {"name": "narrow", "model": "branches.onnx", "values": {"which": false}},
+    {"name": "wide", "model": "branches.onnx", "values": {"which": [true]}}
+  ],
+  "links": [["narrow.z", "wide.x"]],
+  "order": ["narrow", "wide"]
+}
+J
+mkdir values
+cat >again.ir <<'IR'
+program "again" ir 10 opset 18
+^main(%z: float32[2,16]) {
+	%x = Identity(%z)
+	ret %x
+}
+IR
+"$ONNXMEM" run again.ir --fill deterministic --save narrow.npz -q >/dev/null 2>&1 || echo failed
+"$ONNXMEM" run branches.onnx --value which=0 --data narrow.npz --save values/0-narrow.npz -q >/dev/null 2>&1 || echo failed
+"$ONNXMEM" run again.ir --data values/0-narrow.npz --save wide.npz -q >/dev/null 2>&1 || echo failed
+"$ONNXMEM" run branches.onnx --value which=1 --data wide.npz --save values/1-wide.npz -q >/dev/null 2>&1 || echo failed
+for how in "--poison" "--target generic --poison" "--precise"; do
+	om set run values.json --run narrow=narrow.npz --run wide --expect values $how | grep -v 'arena of\|largest part'
+done
+om set report values.json $generic
+for value in '"yes"' 1 '[true, false]' '{}'; do
+	sed "s/\[true\]/$value/" values.json >bad.json
+	om set report bad.json
+done
+sed 's/"which": false/"who": false/' values.json >bad.json
+om set report bad.json
+sed 's/{"which": false}/[false]/' values.json >bad.json
+om set report bad.json
