@@ -41,7 +41,7 @@ struct open {
 	om_run *r;
 	om_prog *p;
 	int64_t rows, before;     /* of present and of past, in this program */
-	struct fact *fact;        /* by value id; values that this pass makes have none */
+	struct fact *fact;        /* by value id; a value that this pass makes gets one where it needs one */
 	uint32_t nfact;
 	om_value *less, *less32;  /* rows in use, less those of this program; as int32 */
 	om_value *count;          /* rows after the step */
@@ -58,6 +58,12 @@ fact_of(const struct open *w, const om_value *v)
 static void
 set_fact(struct open *w, const om_value *v, struct fact f)
 {
+	if (v->id >= w->nfact) {
+		struct fact *all = OM_NEWN(w->r->scratch, struct fact, w->p->nvalue);
+		memcpy(all, w->fact, w->nfact * sizeof *all);
+		w->fact = all;
+		w->nfact = w->p->nvalue;
+	}
 	w->fact[v->id] = f;
 }
 
@@ -706,6 +712,58 @@ follow_matmul(struct open *w, om_op *op)
 	return a.is_zero && a.axis == left - 1 && b.axis == right - 2 ? conclude(w, op, nothing, 3) : refuse(w, op);
 }
 
+static om_status follow(struct open *w, om_op *op);
+
+/* The factor with its last two axes exchanged, if an attribute says so. */
+static om_status
+turn_factor(struct open *w, om_op *place, const char *attr, om_value **v)
+{
+	int64_t perm[OM_MAX_RANK];
+	const int rank = (*v)->shape.rank;
+	om_op *op;
+
+	if (!om_attr_int(place, attr))
+		return OM_OK;
+	for (int d = 0; d < rank; d++)
+		perm[d] = d < rank - 2 ? d : 2 * rank - 3 - d;
+	op = om_op_new(w->p, "", "Transpose", 0, 1, 1);
+	om_op_add_attr(w->p, op, &OM_MAKE_INTS("perm", (size_t)rank, perm));
+	om_op_set_in(op, 0, *v);
+	OM_TRY(add_op(w, place, op, (*v)->name, v));
+	return follow(w, op);
+}
+
+/* A product with transposed factors and a scale becomes its parts, which an attention is recognized by. */
+static om_status
+follow_fused_matmul(struct open *w, om_op *op)
+{
+	om_value *a = op->in[0], *b = op->in[1], *y = op->out[0];
+	float alpha = om_attr_float(op, "alpha");
+
+	if (!fact_of(w, a).is_padded && !fact_of(w, b).is_padded)
+		return conclude(w, op, nothing, 3);
+	if (op->is_folded || a->shape.rank < 2 || b->shape.rank < 2 || a->type.elem != OM_FLOAT32 || om_attr_int(op, "transBatchA")
+	    || om_attr_int(op, "transBatchB"))
+		return refuse(w, op);
+	OM_TRY(turn_factor(w, op, "transA", &a));
+	OM_TRY(turn_factor(w, op, "transB", &b));
+	if (alpha != 1) {
+		OM_TRY(add_binary(w, op, "MatMul", a, b, y->name, &a));
+		OM_TRY(follow(w, a->def));
+		b = constant(w, "scale", &(om_tensor){.type = OM_FLOAT32, .shape = om_shape_of(0, NULL),
+			.data = om_memdup(w->p->mem, &alpha, sizeof alpha)});
+	}
+	om_op *last = om_op_new(w->p, "", alpha != 1 ? "Mul" : "MatMul", 0, 2, 1);
+	om_op_set_in(last, 0, a);
+	om_op_set_in(last, 1, b);
+	last->name = op->name;
+	om_op_insert(op, last);
+	om_op_remove(op);
+	om_op_set_out(last, 0, y);
+	OM_TRY(om_op_infer(w->r->session, w->p, last));
+	return follow(w, last);
+}
+
 static om_status
 follow_softmax(struct open *w, om_op *op)
 {
@@ -801,6 +859,8 @@ follow(struct open *w, om_op *op)
 	for (size_t k = 0; k < sizeof rules / sizeof rules[0]; k++)
 		if (is_of(op, rules[k].type))
 			return rules[k].follow(w, op);
+	if (strcmp(op->domain, "com.microsoft") == 0 && strcmp(op->type, "FusedMatMul") == 0)
+		return follow_fused_matmul(w, op);
 	return op->opdef->flags & OM_POINTWISE ? follow_pointwise(w, op) : refuse(w, op);
 }
 
