@@ -7,6 +7,9 @@
  * ops; the caller must ensure that all other readers of the parameter precede the first op of the
  * path.
  *
+ * Without such a path, a result is still computed in the memory of its parameter if its op reads nothing of the parameter: all readers
+ * of the parameter precede it, as the window of a convolution that moves on, or states of layers that are joined.
+ *
  * The search runs backwards from the result.  A path could be as long as the program, so the depth is
  * limited: optimizers require two or three ops.
  */
@@ -16,6 +19,7 @@
 #include "alloc/assign.h"
 #include "alloc/op_facts.h"
 #include "onnxmem/plan.h"
+#include "opdef/op_context.h"
 
 enum { DEEPEST = 8 };
 
@@ -108,6 +112,22 @@ find(struct search *s, om_value *v)
 	return false;
 }
 
+/* Does the op that computes the result read nothing of the parameter?  Memory of the result is that of the parameter then. */
+static bool
+replaces(struct search *s, om_value *v)
+{
+	const om_op *op = v->def;
+
+	if (!op || op->nbody || op->is_folded || !op->opdef || op->block != s->p->first || om_value_device(v)
+	    || s->a->backing[v->id].store != OM_OWN)
+		return false;
+	for (uint32_t k = 0; k < op->nin; k++)
+		if (op->in[k] && root_of(s, op->in[k]) == s->param)
+			return false;
+	s->path[s->n++] = v;
+	return true;
+}
+
 static bool
 find_way(struct search *s, const om_io_alias *t, om_update_path *w)
 {
@@ -119,7 +139,7 @@ find_way(struct search *s, const om_io_alias *t, om_update_path *w)
 	if (w->param->is_const || w->result->is_const || !om_value_bytes(w->param)
 	    || (s->a->facts->is_outside[w->result->id] && !s->a->facts->is_outside[w->param->id])
 	    || om_value_bytes(w->param) != om_value_bytes(w->result) || s->is_result[w->param->id]
-	    || s->times[w->result->id] != 1 || !find(s, w->result))
+	    || s->times[w->result->id] != 1 || (!find(s, w->result) && !replaces(s, w->result)))
 		return false;
 	w->nvalue = s->n;
 	w->value = OM_NEWN(s->mem, om_value *, s->n);

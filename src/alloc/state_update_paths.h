@@ -8,8 +8,8 @@
 /* How a result can be computed in the memory of the parameter that it replaces in the next run. */
 typedef struct om_update_path {
 	om_value *result, *param; /* aliased result and parameter of the graph */
-	om_value **value;        /* the first is computed over the parameter, each other over its
-				    predecessor; the last is the result */
+	om_value **value;        /* the first is computed over the parameter, or in its memory without reading it, each
+				    other over its predecessor; the last is the result */
 	om_op **reader;          /* other ops of the graph that read the parameter, in order: they must run
 				    before the op that computes value[0] */
 	uint32_t nvalue, nreader; /* how many of each */

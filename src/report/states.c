@@ -10,19 +10,29 @@
 
 /* ---- What keeps an output out of the memory of its input. ---- */
 
+/* Is it the value, or a view of it in the plan? */
+static bool
+is_of(const om_prog *p, const om_value *is, const om_value *v)
+{
+	for (uint32_t k = 0; is && is != v && k < p->plan->nalias; k++)
+		if (p->plan->alias[k].kind == OM_ALIAS_VIEW && p->plan->alias[k].value == is->id)
+			return is_of(p, p->values[p->plan->alias[k].source], v);
+	return is == v;
+}
+
 /* Does `op`, or an op in its bodies, read the value? */
 static bool
-reads(const om_op *op, const om_value *v)
+reads(const om_prog *p, const om_op *op, const om_value *v)
 {
 	for (uint32_t k = 0; k < op->nin; k++)
-		if (op->in[k] == v)
+		if (is_of(p, op->in[k], v))
 			return true;
 	for (uint32_t b = 0; b < op->nbody; b++) {
 		for (uint32_t k = 0; k < op->body[b]->nresult; k++)
-			if (op->body[b]->result[k] == v)
+			if (is_of(p, op->body[b]->result[k], v))
 				return true;
 		for (const om_op *inner = op->body[b]->first; inner; inner = inner->next)
-			if (reads(inner, v))
+			if (reads(p, inner, v))
 				return true;
 	}
 	return false;
@@ -36,7 +46,7 @@ reader_after(const om_prog *p, const om_op *writer, const om_value *v)
 	const om_op *found = NULL;
 
 	for (const om_op *op = p->first->first; op; op = op->next)
-		if (op != writer && !op->is_folded && of[op->id].first > of[writer->id].first && reads(op, v)
+		if (op != writer && !op->is_folded && of[op->id].first > of[writer->id].first && reads(p, op, v)
 		    && (!found || of[op->id].first > of[found->id].first))
 			found = op;
 	return found;
@@ -87,9 +97,9 @@ reason_of(const om_prog *p, const om_report_state *t, om_arena *mem)
 	const om_op *reader = reader_after(p, op, t->input);
 	if (reader)
 		return om_printf(mem, "%s reads the input after the output is computed", op_text(reader, mem));
-	if (may_overwrite(op, t))
+	if (may_overwrite(op, t) || !reads(p, op, t->input))
 		return "the plan keeps the input, or an output that is a view of either";
-	return om_printf(mem, "%s does not compute it over the input", op_text(op, mem));
+	return om_printf(mem, "%s reads the input, and does not compute the output over it", op_text(op, mem));
 }
 
 /* ---- The list. ---- */

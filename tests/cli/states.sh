@@ -23,3 +23,12 @@ om report step.ir --dim P=5 --tie auto --parallel-safe | grep ' to '
 om report step.ir --dim P=5 --tie past_h
 om report step.ir --dim P=5 --tie past_h=late
 om report "$models/digits.onnx" --tie auto | grep -E 'states|warning'
+# An op that reads the old state, and whose definition does not allow that its output is there.
+cat >product.ir <<'IR'
+program "product" ir 10 opset 18
+^main(%past_m: float32[2,2], %x: float32[2,2]) {
+	%present_m: float32[2,2] = MatMul(%past_m, %x)
+	ret %present_m
+}
+IR
+om report product.ir --tie auto | grep ' to '

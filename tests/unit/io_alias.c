@@ -9,16 +9,24 @@
 #include "tests/fixtures.h"
 #include "unit.h"
 
-enum { STEPS = 3, MOST = 4 };
+enum { STEPS = 3, MOST = 5 };
 
 static const char aliased[] = "inline,shapes,fold,prune,schedule=min-memory,liveness,views,inplace,alias-io,pack";
+
+static const char declared[] = "inline,shapes,fold,prune,schedule=min-memory,liveness,views,alias-io=declared,inplace,pack";
+
+static bool
+start_by(bench *b, const char *body, int way, const char *passes)
+{
+	*b = bench_open();
+	return is_ok(b->s, bench_plan(b, om_printf(b->mem, "program \"t\" ir 11 opset 27 opset com.microsoft 1\n%s", body),
+		passes)) && is_ok(b->s, bench_exec(b, &ways[way]));
+}
 
 static bool
 start(bench *b, const char *body, int way)
 {
-	*b = bench_open();
-	return is_ok(b->s, bench_plan(b, om_printf(b->mem, "program \"t\" ir 11 opset 27 opset com.microsoft 1\n%s", body),
-		aliased)) && is_ok(b->s, bench_exec(b, &ways[way]));
+	return start_by(b, body, way, aliased);
 }
 
 /* The first input is the state; the others differ from step to step. */
@@ -67,13 +75,13 @@ run(bench *b, uint32_t from, float *kept, size_t n, bool in_place)
 }
 
 static void
-check(const char *body, uint32_t from, size_t n)
+check_by(const char *body, uint32_t from, size_t n, const char *passes)
 {
 	float kept[NWAY][STEPS * 64];
 
 	for (int way = 0; way < NWAY; way++) {
 		bench b;
-		if (!start(&b, body, way) || !run(&b, from, kept[way], n, way != SEPARATE)) {
+		if (!start_by(&b, body, way, passes) || !run(&b, from, kept[way], n, way != SEPARATE)) {
 			printf("# %s\n", om_message(b.s));
 			CU_FAIL("a program was not run");
 		} else {
@@ -82,6 +90,12 @@ check(const char *body, uint32_t from, size_t n)
 		}
 		bench_close(&b);
 	}
+}
+
+static void
+check(const char *body, uint32_t from, size_t n)
+{
+	check_by(body, from, n, aliased);
 }
 
 static void
@@ -122,6 +136,47 @@ convolutions_go_on_in_place(void)
 		"	%y, %next = CausalConvWithState(%x, %w, _, %past)\n"
 		"	ret %y, %next\n"
 		"}\n", 1, 4);
+}
+
+/* A layer computes its states over the old ones, in both directions, for sequences of several lengths. */
+static void
+layers_go_on_in_place(void)
+{
+	check("^main(%past: float32[2,3,2], %x: float32[4,3,2], %w: float32[2,8,2], %r: float32[2,8,2], %n: int32[3]) {\n"
+		"	%y, %h, %next = LSTM(%x, %w, %r, _, %n, _, %past) {hidden_size = 2, direction = \"bidirectional\"}\n"
+		"	ret %y, %next\n"
+		"}\n", 1, 48);
+	check("^main(%past: float32[1,3,2], %x: float32[4,3,2], %w: float32[1,6,2], %r: float32[1,6,2]) {\n"
+		"	%y, %next = GRU(%x, %w, %r, _, _, %past) {hidden_size = 2}\n"
+		"	ret %y, %next\n"
+		"}\n", 1, 24);
+}
+
+/* The window reads itself from the second element on, and is written in its memory by an op that does not. */
+static void
+windows_move_on_in_place(void)
+{
+	check_by("^main(%past: float32[1,2,4], %new: float32[1,2,1]) {\n"
+		"	%one = const int64[1] {1}\n	%four = const int64[1] {4}\n	%two = const int64[1] {2}\n"
+		"	%y = ReduceSum(%past, %two)\n"
+		"	%rest = Slice(%past, %one, %four, %two)\n"
+		"	%next = Concat(%rest, %new) {axis = 2}\n"
+		"	ret %y, %next to %past\n"
+		"}\n", 1, 2, declared);
+}
+
+/* The second layer reads its part of the states after the first one has its new part. */
+static void
+states_of_layers_are_joined_in_place(void)
+{
+	check_by("^main(%past: float32[2,1,3], %x: float32[1,1,3], %w: float32[1,9,3], %r: float32[1,9,3]) {\n"
+		"	%zero = const int64[1] {0}\n	%one = const int64[1] {1}\n	%two = const int64[1] {2}\n"
+		"	%a = Slice(%past, %zero, %one, %zero)\n	%b = Slice(%past, %one, %two, %zero)\n"
+		"	%u, %h = GRU(%x, %w, %r, _, _, %a) {hidden_size = 3}\n"
+		"	%y, %k = GRU(%h, %w, %r, _, _, %b) {hidden_size = 3}\n"
+		"	%next = Concat(%h, %k) {axis = 0}\n"
+		"	ret %y, %next to %past\n"
+		"}\n", 1, 3, declared);
 }
 
 /* The old state is read after the new one is made: it stays. */
@@ -170,6 +225,9 @@ static CU_TestInfo state_tests[] = {
 	{"caches with room grow in place", caches_with_room_grow_in_place},
 	{"linear attention learns in place", linear_attention_learns_in_place},
 	{"convolutions go on in place", convolutions_go_on_in_place},
+	{"layers go on in place", layers_go_on_in_place},
+	{"windows move on in place", windows_move_on_in_place},
+	{"states of layers are joined in place", states_of_layers_are_joined_in_place},
 	{"what is read later stays", what_is_read_later_stays},
 	{"what is consumed is given again", what_is_consumed_is_given_again},
 	CU_TEST_INFO_NULL,

@@ -245,6 +245,14 @@ layer_run(om_op_context *c)
 	return OM_OK;
 }
 
+/* States are copied before the first step, and the last ones are written after all steps: those of a piece of the sequences by the
+ * worker that read them. */
+static bool
+layer_reuse(const om_op_context *c, uint32_t out, uint32_t in)
+{
+	return ((out == LAST_H && in == INITIAL_H) || (out == LAST_C && in == INITIAL_C)) && om_is_sole_use(c, in);
+}
+
 #define LAYER_ATTRS                                                            \
 	{"hidden_size", OM_ATTR_INT, .required = true}, {"direction", OM_ATTR_STRING, .s = "forward"}, {"layout", OM_ATTR_INT}
 
@@ -253,7 +261,7 @@ static const om_attr_spec gru_attrs[] = {LAYER_ATTRS, {"linear_before_reset", OM
 
 #define LAYER(label, text, list, outputs)                                      \
 	{.domain = OM_CPU_DOMAIN, .name = label, .brief = text, .since = 1, .min_in = 2, .max_in = 6, .min_out = 0, \
-	 .max_out = outputs, .attrs = list, .infer = layer_infer, .cpu = layer_run, .scratch = layer_workspace, \
+	 .max_out = outputs, .attrs = list, .infer = layer_infer, .inplace = layer_reuse, .cpu = layer_run, .scratch = layer_workspace, \
 	 .cost = layer_cost, .input_types = {OF(FLOAT32), OF(FLOAT32), OF(INT32), OF(FLOAT32), OF(FLOAT32), OF(FLOAT32)}}
 
 const om_opdef om_ops_cpu_rnn[] = {

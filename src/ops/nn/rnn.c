@@ -268,6 +268,13 @@ rnn_slice(const om_op_context *c, uint32_t out, om_slice *s)
 	return true;
 }
 
+/* States of a direction are copied before its first step, and the last ones are written after all its steps. */
+static bool
+rnn_reuse(const om_op_context *c, uint32_t out, uint32_t in)
+{
+	return ((out == 1 && in == INITIAL_H) || (out == 2 && in == INITIAL_C)) && om_is_sole_use(c, in);
+}
+
 #define RNN_ATTRS                                                              \
 	{"activation_alpha", OM_ATTR_FLOATS},                                  \
 	{"activation_beta", OM_ATTR_FLOATS},                                   \
@@ -284,7 +291,7 @@ static const om_attr_spec lstm_attrs[] = {RNN_ATTRS, {"input_forget", OM_ATTR_IN
 
 #define LAYER(called, text, from, to, inputs, outputs, list)                   \
 	{.name = called, .brief = text, .since = from, .until = to, .min_in = 3, .max_in = inputs, \
-	 .min_out = 0, .max_out = outputs, .attrs = list, .infer = rnn_infer, .slice = rnn_slice, .cpu = rnn_cpu, \
+	 .min_out = 0, .max_out = outputs, .attrs = list, .infer = rnn_infer, .slice = rnn_slice, .inplace = rnn_reuse, .cpu = rnn_cpu, \
 	 .scratch = rnn_scratch, .cost = rnn_cost, \
 	 .input_types = {OF_FLOATS, LIKE(0), LIKE(0), LIKE(0), OF(INT32), LIKE(0), LIKE(0), LIKE(0)}}
 
