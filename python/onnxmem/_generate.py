@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
 import os
 import sys
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -18,13 +19,15 @@ from ._context import byref, dims_of, text
 from ._errors import Error, UsageError
 from ._library import lib
 from ._program import Model, Program, inputs_of, number_of, outputs_of
-from ._run import Executor, prepared
+from ._run import Executor, Session, TensorInfo, prepared
+from ._sets import Manifest, Part
 from ._tensors import bound, dtype_of, taken
 
 if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 TOKENS, POSITIONS, MASK = "input_ids", "position_ids", "attention_mask"
+OF_TOKENS = (TOKENS, POSITIONS, MASK)
 IN_USE = "rows_in_use"      # the input that the pass open-rows adds
 
 
@@ -37,7 +40,7 @@ class GenerationStats:
     first_seconds: float        #: Until the first token, planning included.
     tokens_per_second: float    #: After the first token; 0 before the second.
     arena_bytes: int            #: The largest arena of a step.
-    cache_bytes: int            #: Inputs that are states, with their spare rows.
+    cache_bytes: int            #: Inputs that are states, with their spare rows, and what other parts of a set left for the steps.
     weight_bytes: int           #: Constants in the layout of kernels, of a step.
     copied_bytes: int           #: States that were copied between steps, because they are not in one place.
     plans: int                  #: Plans that were made; one serves all steps, if it holds for their sizes.
@@ -47,29 +50,64 @@ class GenerationStats:
                 f"arena {self.arena_bytes} bytes, caches {self.cache_bytes} bytes, weights {self.weight_bytes} bytes")
 
 
+def _open_batch(axis: int, dim: int | str | None) -> bool:
+    return axis == 0 or str(dim).startswith("batch")
+
+
+def _of_tokens(name: str, dims: Sequence[int | str | None], past: int, tokens: Sequence[int]) -> Array:
+    """An input that follows from the tokens and their number: of these dims, the last of which counts tokens."""
+    end = past + len(tokens)
+    if name == TOKENS:
+        return np.array([tokens])
+    if name == MASK:
+        return np.ones((1, dims[-1] if dims and isinstance(dims[-1], int) else end))
+    # One position for each axis of an image, and all are alike for a text: [3, batch, tokens].
+    return np.broadcast_to(np.arange(past, end), _position_dims(dims, end - past))
+
+
+def _position_dims(dims: Sequence[int | str | None], new: int) -> tuple[int, ...]:
+    return (*(dim if isinstance(dim, int) else 1 for dim in dims[:-1]), new)
+
+
 class _Decoder:
     """A decoder with its states: a step takes tokens, and gives the logits after the last one."""
 
-    def __init__(self, model: Model, rows: int, dims: Mapping[str, int], cache: str | None, options: dict[str, Any]) -> None:
+    def __init__(self, model: Model, rows: int, dims: Mapping[str, int], cache: str | None, options: dict[str, Any],
+                 fixed: Mapping[str, Any]) -> None:
         self._base = {**options, "flags": {**options.get("flags", {}), "capacity": rows}}
         self.program = Program(model, self._base)
-        self._dims, self._rows = dims, rows
+        self._dims, self._rows = dict(dims), rows
         self._cache = os.fsencode(cache) if cache is not None else None
         inputs = inputs_of(self.program.loaded)
-        self._given = {text(one.name): one for one in inputs if not one.is_overridable}
+        constants = options.get("values", {})
+        self._given = {text(one.name): one for one in inputs if not one.is_overridable and text(one.name) not in constants}
         if TOKENS not in self._given:
             raise UsageError(f"a decoder has an input {TOKENS}; the inputs of the model are {', '.join(self._given)}")
+        self._fixed: dict[str, Array] = {}      # inputs that are the same in all steps
+        for name, value in fixed.items():
+            self.fix(name, value)
         names = [text(one.name) for one in outputs_of(self.program.loaded)]
         self._logits = names.index("logits") if "logits" in names else 0
         self._state: dict[str, Array] = {}
+        self._dense: set[str] = set()           # states without spare rows, of a part that ran before
         self._serves_all = False
         self._all: Executor | None = None      # of all steps
         self.past = self.arena_bytes = self.weight_bytes = self.copied_bytes = self.plans = 0
 
     @property
     def cache_bytes(self) -> int:
-        """Of all states."""
-        return sum(one.nbytes for one in self._state.values())
+        """Of all states, and of inputs that are the same in all steps."""
+        return sum(one.nbytes for held in (self._state, self._fixed) for one in held.values())
+
+    def fix(self, name: str, value: Any) -> None:
+        """Give an input that is the same in all steps."""
+        if name not in self._given or name in OF_TOKENS:
+            free = [one for one in self._given if one not in OF_TOKENS]
+            raise UsageError(f"inputs: {name} is not one that is given; those are {', '.join(free) or 'none'}")
+        dtype = dtype_of(s.DTYPES[self._given[name].type.elem])
+        self._fixed[name] = value if isinstance(value, np.ndarray) else np.asarray(value, dtype)
+        for dim in dims_of(self._given[name].shape) or ():
+            self._dims.pop(str(dim), None)      # its size is known from the array
 
     # ---- Shapes. ----
 
@@ -78,14 +116,18 @@ class _Decoder:
             return dim
         if dim in self._dims:
             return self._dims[str(dim)]
-        return 1 if axis == 0 or str(dim).startswith("batch") else past
+        return 1 if _open_batch(axis, dim) else past
 
     def _shape(self, name: str, past: int, new: int) -> tuple[int, ...]:
-        if name in (TOKENS, POSITIONS, MASK):
-            return (1, past + new if name == MASK else new)
+        if name in self._fixed:
+            return tuple(self._fixed[name].shape)
         dims = dims_of(self._given[name].shape)
+        if name in (TOKENS, MASK):
+            return (1, past + new if name == MASK else new)
         if dims is None:
             raise UsageError(f"input {name} has no known rank")
+        if name == POSITIONS:
+            return _position_dims(dims, new)
         return tuple(self._size(axis, dim, past) for axis, dim in enumerate(dims))
 
     def _shapes(self, past: int, new: int) -> dict[str, tuple[int, ...]]:
@@ -95,21 +137,29 @@ class _Decoder:
 
     def _numbers(self) -> dict[str, int]:
         """What symbols stand for, but for those that grow from step to step."""
-        known = dict(self._dims)
+        known: dict[str, int] = {}
         for name, value in self._given.items():
-            for axis, dim in enumerate(dims_of(value.shape) or ()):
-                if isinstance(dim, str) and dim not in known and (axis == 0 or dim.startswith("batch")):
-                    known[dim] = 1
+            for axis, dim in enumerate(dims_of(value.shape) or () if name not in self._fixed else ()):
+                if isinstance(dim, str) and (dim in self._dims or _open_batch(axis, dim)):
+                    known[dim] = self._dims.get(dim, 1)
         return known
 
     def _has_states(self, planned: Any) -> bool:
-        """Do all states have one size, that of the states there are?"""
+        """Do all states have one size, that of the states there are, or do these fit into it?"""
         inputs, outputs = inputs_of(planned), outputs_of(planned)
         sizes = {text(one.name): dims_of(one.shape) for one in inputs}
         aliases = ctypes.cast(planned.contents.io_alias, ctypes.POINTER(s.IoAlias))
-        pairs = [aliases[k] for k in range(planned.contents.nio_alias)]
-        return (all(sizes[name] == value.shape for name, value in self._state.items())
+        pairs = [aliases[k] for k in range(planned.contents.nio_alias) if text(inputs[aliases[k].param].name) not in self._fixed]
+        return (all(sizes[name] == value.shape or self._fits(name, sizes[name]) for name, value in self._state.items())
                 and all(dims_of(inputs[one.param].shape) == dims_of(outputs[one.result].shape) for one in pairs))
+
+    def _fits(self, name: str, dims: tuple[int | str | None, ...] | None) -> bool:
+        """Is a state, as a part that ran before left it, the first rows of a buffer of this size?"""
+        was = self._state[name].shape
+        if name not in self._dense or dims is None or len(dims) != len(was):
+            return False
+        more = [(n, dim) for n, dim in zip(was, dims) if n != dim]
+        return len(more) == 1 and isinstance(more[0][1], int) and more[0][0] < more[0][1]
 
     def plan_all(self) -> None:
         """One program and one executor for all steps.
@@ -117,12 +167,19 @@ class _Decoder:
         Where caches grow by Concat, the pass open-rows makes it of the program of the largest step; attention ops may find the rows of
         a cache that are in use in other inputs.
         """
-        pipeline = text(self.program.usual_pipeline(self.program.copy()))
-        opened = pipeline.replace(",fold,", f",fold,open-rows={self._rows},", 1)
+        self.program.request("cpu")
+        pipeline = self._pipeline(self._rows - 1)
+        opened = pipeline.replace(",fold,prune,", f",fold,open-rows={self._rows},prune,", 1)
         if "fuse-attention" in pipeline and self._plan_open({**self._base, "passes": opened}, self._shapes(self._rows - 1, 1), True):
             return
-        fixed: dict[str, tuple[int, ...]] = {name: (1, 1) for name in (TOKENS, POSITIONS) if name in self._given}
+        fixed = {name: self._shape(name, 0, 1) for name in (TOKENS, POSITIONS, *self._fixed) if name in self._given}
         self._plan_open({**self._base, "dims": {**self._base.get("dims", {}), **self._numbers()}}, fixed, False)
+
+    def _pipeline(self, past: int) -> str:
+        """The usual pipeline of a step with so many tokens before it."""
+        bound_program = self.program.copy()
+        self.program.bind(bound_program, self._shapes(past, 1))
+        return text(self.program.usual_pipeline(bound_program))
 
     def _plan_open(self, options: dict[str, Any], shapes: dict[str, tuple[int, ...]], all_dims: bool) -> bool:
         program, planned = self.program, None
@@ -164,8 +221,7 @@ class _Decoder:
             return
         ranges, program = self._growing(last), self.program
         try:
-            pipeline = text(program.usual_pipeline(program.copy()))
-            program.options = {**self._base, "passes": pipeline, "ranges": ranges}
+            program.options = {**self._base, "passes": self._pipeline(last), "ranges": ranges}
             planned = program.copy()
             program.bind(planned, self._shapes(last, 1))
             program.plan(planned, "cpu")
@@ -191,16 +247,12 @@ class _Decoder:
     # ---- Steps. ----
 
     def _value(self, name: str, executor: Executor, k: int, tokens: Sequence[int]) -> Array:
-        end = self.past + len(tokens)
-        if name == TOKENS:
-            value = np.array([tokens])
-        elif name == IN_USE:
+        if name in self._fixed:
+            return self._fixed[name]
+        if name == IN_USE:
             value = np.array(self.past)
-        elif name == POSITIONS:
-            value = np.arange(self.past, end)[None]
-        elif name == MASK:
-            dims = dims_of(executor.inputs[k].shape) or ()
-            value = np.ones((1, dims[-1] if dims and isinstance(dims[-1], int) else end))
+        elif name in OF_TOKENS:
+            value = _of_tokens(name, dims_of(executor.inputs[k].shape) or (), self.past, tokens)
         else:
             return self._state_of(name, executor.inputs[k])
         return value.astype(dtype_of(s.DTYPES[executor.inputs[k].type.elem]))
@@ -208,11 +260,29 @@ class _Decoder:
     def _state_of(self, name: str, value: s.Value) -> Array:
         """The state of an input; zeros at first."""
         dims = tuple(int(dim) for dim in dims_of(value.shape) or () if isinstance(dim, int))
+        if name in self._state and self._fits(name, dims):
+            self._spread(name, dims)
         if name not in self._state or self._state[name].shape != dims:
             if self.past:
                 raise UsageError(f"input {name} is no state that an output replaces: give it, or a model without it")
             self._state[name] = np.zeros(dims, dtype_of(s.DTYPES[value.type.elem]))
         return self._state[name]
+
+    def _spread(self, name: str, dims: tuple[int, ...]) -> None:
+        """Give the rows of a state that a part left room for more, once."""
+        was, held = self._state[name], np.zeros(dims, self._state[name].dtype)
+        held[tuple(slice(n) for n in was.shape)] = was
+        self._state[name] = held
+        self._dense.discard(name)
+        self.copied_bytes += was.nbytes
+
+    def _check_fixed(self, executor: Executor) -> None:
+        """Outputs replace no input that is given; one without elements replaces nothing."""
+        aliases = ctypes.cast(executor.planned.contents.io_alias, ctypes.POINTER(s.IoAlias))
+        for k in range(executor.planned.contents.nio_alias):
+            name, output = text(executor.inputs[aliases[k].param].name), executor.outputs[aliases[k].result]
+            if name in self._fixed and 0 not in (dims_of(output.shape) or ()):
+                raise UsageError(f"input {name} is given, but output {text(output.name)} replaces it in the next step")
 
     def _keep(self, executor: Executor) -> None:
         """States that are not in the memory of their inputs are copied."""
@@ -241,6 +311,7 @@ class _Decoder:
             raise UsageError(f"{self.past + len(tokens)} tokens are more than the capacity of {self._rows}")
         executor = self._all if self._all is not None and len(tokens) == 1 else self._executor(
             self._planned(self._shapes(self.past, len(tokens))))
+        self._check_fixed(executor)
         for k, value in enumerate(executor.inputs):
             name = text(value.name)
             if name in self._given or name == IN_USE:
@@ -253,6 +324,93 @@ class _Decoder:
         self.weight_bytes = max(self.weight_bytes, stats.weight_bytes)
         logits = taken(executor.result(self._logits), executor.outputs[self._logits].type)
         return np.asarray(logits.reshape(-1, logits.shape[-1])[-1], np.float64)
+
+
+class _Chain(_Decoder):
+    """A set: parts that run once, as an encoder and a decoder without a past, and then the steps."""
+
+    def __init__(self, manifest: Manifest, rows: int, dims: Mapping[str, int], cache: str | None, options: dict[str, Any],
+                 given: Mapping[str, Any]) -> None:
+        self._manifest, self._dims_of_all = manifest, dims
+        self._values: dict[tuple[str, str], Any] = {}       # given, by part and name
+        for name, value in given.items():
+            part, dot, rest = name.partition(".")
+            if part not in (*(one.name for one in manifest.once), manifest.step.name) or not dot:
+                raise UsageError(f"inputs: {name} is no input of a part, PART.NAME")
+            self._values[part, rest] = value
+        self._of_once = options
+        of_step = {rest: value for (part, rest), value in self._values.items() if part == manifest.step.name}
+        super().__init__(manifest.step.model, rows, {**manifest.step.dims, **dims}, cache,
+                         {**options, "values": {**manifest.step.values, **options.get("values", {})}}, of_step)
+
+    def step(self, tokens: Sequence[int]) -> Array:
+        """Run, and return the logits after the last token."""
+        if self.past == 0:
+            logits = self._run_once(tokens)
+            if logits is not None:
+                self.past = len(tokens)
+                return logits
+        return super().step(tokens)
+
+    def _run_once(self, tokens: Sequence[int]) -> Array | None:
+        """Run the parts before the loop.  The logits of the last of them, if it is a decoder."""
+        sessions = [(part, Session(part.model, **{**self._of_once, "values": part.values})) for part in self._manifest.once]
+        step = self._manifest.step.name
+        outputs = [text(one.name) for one in outputs_of(self.program.loaded)]
+        names = {part.name: [one.name for one in (*session.inputs, *session.outputs)] for part, session in sessions}
+        shared = self._manifest.shared({**names, step: [*self._given, *outputs]})
+        left: dict[int, Any] = {shared[end]: value for end, value in self._values.items() if end in shared}
+        logits = None
+        while sessions:
+            part, session = sessions.pop(0)
+            made = session.run(self._inputs_of(part, session, tokens, shared, left))
+            left.update((shared[part.name, name], value) for name, value in made.items() if (part.name, name) in shared)
+            logits = made.get("logits")
+            self.arena_bytes = max(self.arena_bytes, session.stats.arena_bytes)
+            self.weight_bytes = max(self.weight_bytes, session.stats.weight_bytes)
+            self.plans += 1
+            del session     # its memory is free before that of the next part is needed
+        self._take(shared, left, {shared[step, name]: name for name in outputs if (step, name) in shared})
+        return None if logits is None else np.asarray(logits.reshape(-1, logits.shape[-1])[-1], np.float64)
+
+    def _take(self, shared: Mapping[tuple[str, str], int], left: Mapping[int, Any], replaced: Mapping[int, str]) -> None:
+        """What the parts left: states, which outputs of a step replace, and inputs that are the same in all steps."""
+        for name in self._given:
+            number = shared.get((self._manifest.step.name, name), -1)
+            if number not in left or name in self._fixed:
+                continue
+            if number in replaced:
+                self._state[name] = np.array(left[number])
+                self.program.declare_state(name, replaced[number])
+                self._dense.add(name)
+            else:
+                self.fix(name, left[number])
+
+    def _inputs_of(self, part: Part, session: Session, tokens: Sequence[int], shared: Mapping[tuple[str, str], int],
+                   left: Mapping[int, Any]) -> dict[str, Any]:
+        """The inputs of a part: given, left by another part, of the tokens, or a state that is empty."""
+        is_decoder = any(one.name == "logits" for one in session.outputs)
+        free = [one for one in session.inputs if not one.has_default]
+        found = {one.name: self._values[part.name, one.name] for one in free if (part.name, one.name) in self._values}
+        found.update((one.name, left[shared[part.name, one.name]]) for one in free
+                     if one.name not in found and shared.get((part.name, one.name)) in left)
+        sizes = {dim: n for one in free if one.name in found for dim, n in zip(one.shape or (), np.shape(found[one.name]))}
+        for one in free:
+            if one.name in found:
+                continue
+            if is_decoder and one.name in OF_TOKENS:
+                found[one.name] = _of_tokens(one.name, one.shape or (), 0, tokens).astype(dtype_of(one.dtype))
+            elif is_decoder and (part.name, one.name) in shared:
+                found[one.name] = _empty(one, {**sizes, **part.dims, **self._dims_of_all})
+            else:
+                raise UsageError(f"input {one.name} of part {part.name} has no value: give it as {part.name}.{one.name}")
+        return found
+
+
+def _empty(one: TensorInfo, sizes: Mapping[Any, int]) -> Array:
+    """A state before the first token."""
+    dims = [dim if isinstance(dim, int) else sizes.get(dim, 1 if _open_batch(axis, dim) else 0) for axis, dim in enumerate(one.shape or ())]
+    return np.zeros(dims, dtype_of(one.dtype))
 
 
 class Generation:
@@ -364,14 +522,24 @@ def _prompt_of(prompt: str | Sequence[int], tokenizer: Any) -> list[int]:
     return tokens
 
 
+def _decoder_of(model: Model) -> Callable[..., _Decoder]:
+    if isinstance(model, (str, os.PathLike)) and os.fspath(model).endswith(".json"):
+        return functools.partial(_Chain, Manifest(model))
+    return functools.partial(_Decoder, model)
+
+
 def generate(model: Model, prompt: str | Sequence[int], *, max_tokens: int = 64, capacity: int | None = None, temperature: float = 0.0,
              top_k: int = 0, seed: int = 0, stop: Collection[int] = (), tokenizer: Any = None, dims: Mapping[str, int] | None = None,
-             cache: str | None = None, **options: Any) -> Generation:
+             cache: str | None = None, inputs: Mapping[str, Any] | None = None, **options: Any) -> Generation:
     """Generate tokens with a decoder that takes and returns its caches, as exporters of language models write it.
 
     The model has the inputs ``input_ids`` and maybe ``attention_mask`` and ``position_ids``, and caches whose names exporters give, or that it
     declares to be states; the other open dims are in ``dims``.  Caches are buffers with room for ``capacity`` rows, by default as many as there are tokens; a step writes its
-    rows there.  Two plans are made, for the prompt and for all steps.
+    rows there.  Two plans are made, for the prompt and for all steps.  ``inputs`` are other inputs, which are the same in all steps, as what an
+    encoder made.
+
+    ``model`` may be a manifest of a set (``.json``): an encoder, a decoder and its step.  The parts before the loop of its order run once, with ``inputs``,
+    called ``PART.NAME``; the last one takes the prompt, if it has an output ``logits``.  The part in the loop generates.  Sizes follow from the inputs.
 
     Without a ``temperature`` the likeliest token is taken; with one, tokens are drawn by ``seed``, of the ``top_k`` likeliest ones if that is above 0.
     A token of ``stop`` ends it.  ``tokenizer`` is the path of a ``tokenizer.json``, which requires the package tokenizers, or an object
@@ -384,5 +552,5 @@ def generate(model: Model, prompt: str | Sequence[int], *, max_tokens: int = 64,
     tokens = _prompt_of(prompt, found)
     most = number_of("max_tokens", max_tokens)
     rows = number_of("capacity", capacity if capacity is not None else len(tokens) + most, 1, 2**31 - 1)
-    decoder = _Decoder(model, rows, dict(dims or {}), cache, options)
+    decoder = _decoder_of(model)(rows, dict(dims or {}), cache, options, dict(inputs or {}))
     return Generation(decoder, tokens, most, float(temperature), number_of("top_k", top_k), number_of("seed", seed), stop, found)

@@ -43,6 +43,7 @@ class ModelOptions(TypedDict, total=False):
     default_dim: what all other open dims are.
     ranges: least and largest size of symbolic dims: one plan for all of them.
     values: inputs that are constants: what follows from them is folded, and branches that they decide are left out.
+        A single number fills all elements of an input whose shape is known.
     op_rules: what operators without a definition do: "DOMAIN:NAME=inplace:0", view:0, shape:0 or scratch:4K; see ``--op``.
     folder: where the external data of a model from memory are.
     name: of a model from memory, in messages and reports.
@@ -223,6 +224,10 @@ class Program:
             if not used:
                 raise UsageError(f"op_rules: the model has no operator of the rule {rule}")
 
+    def declare_state(self, name: str, output: str) -> None:
+        """Output `output` replaces input `name` in the next run."""
+        self.context.check(lib.om_prog_states_by_name(self.context.handle, self.loaded, raw(f"{name}={output}")))
+
     def imported(self) -> Any:
         """The program as the model has it now."""
         return self._import()
@@ -299,12 +304,12 @@ class Program:
 
     def _bind_values(self, binding: Binding, program: Any) -> None:
         values = self.options.get("values", {})
-        types = {text(one.name): one.type for one in inputs_of(program)} if values else {}
+        known = {text(one.name): one for one in inputs_of(program)} if values else {}
         for name, value in values.items():
-            if name not in types:
-                raise UsageError(f"values: the model has no input {name}; its inputs are {', '.join(types)}")
-            from ._tensors import bound
-            binding.value(name, bound(name, value, types[name]))
+            if name not in known:
+                raise UsageError(f"values: the model has no input {name}; its inputs are {', '.join(known)}")
+            from ._tensors import bound, filled
+            binding.value(name, bound(name, filled(value, dims_of(known[name].shape)), known[name].type))
 
     def _open_message(self, program: Any) -> str:
         opened = self.open_shapes(program)
@@ -370,7 +375,7 @@ class Program:
     def usual_pipeline(self, program: Any, flags: Any = None) -> bytes:
         """The pipeline that plans a program as the host requests it, with flags of passes."""
         out = ctypes.c_char_p()
-        self.context.check(self.context.call(lib.om_host_pipeline_with, self.host, self.loaded, program, self._dim_ranges(), len(self._ranges),
+        self.context.check(self.context.call(lib.om_host_pipeline_with, self.need_host(), self.loaded, program, self._dim_ranges(), len(self._ranges),
                                              flags, len(flags) if flags is not None else 0, byref(out)))
         assert out.value is not None
         return out.value

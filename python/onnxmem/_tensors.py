@@ -76,6 +76,13 @@ def bound(name: str, value: Any, type_: s.Type) -> Bound:
     raise UnsupportedError(f"input {name} is a {s.KINDS[type_.kind]}, which has no counterpart in Python")
 
 
+def filled(value: Any, dims: tuple[int | str | None, ...] | None) -> Any:
+    """A single number as a tensor of these dims; anything else, or without known dims, as it is."""
+    if isinstance(value, (bool, int, float)) and dims and all(isinstance(dim, int) for dim in dims):
+        return np.full([int(dim) for dim in dims if isinstance(dim, int)], value).tolist()
+    return value
+
+
 def _bound_tensor(name: str, value: Any, dtype: str) -> Bound:
     if dtype == "undefined":
         value = np.asarray(value)

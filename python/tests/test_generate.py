@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import pathlib
 import signal
@@ -146,6 +147,198 @@ def test_ranges_with_spare_rows(models: pathlib.Path, tmp_path: pathlib.Path) ->
     assert onnxmem.verify(str(planned)).arenas[0].bytes == largest.arena_bytes
     with pytest.raises(onnxmem.Error, match="more than the capacity of 23"):
         onnxmem.plan(path, planned, target="cpu", ranges=ranges, dims={"batch_size": 1}, flags={"capacity": 23})
+
+
+def test_caches_that_slide(models: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """Caches of a window have the size that the caller gives, from the first step on; the tokens are those of a window over whole caches."""
+    onnx = pytest.importorskip("onnx")
+
+    def save(name: str, *attributes: tuple[str, int]) -> pathlib.Path:
+        model = onnx.load(str(models / "group_decoder.onnx"))
+        for node in model.graph.node:
+            if node.op_type == "GroupQueryAttention":
+                node.attribute.extend(onnx.helper.make_attribute(key, value) for key, value in attributes)
+        for one in (*model.graph.input, *model.graph.output):
+            if len(attributes) > 1 and "." in one.name:
+                one.type.tensor_type.shape.dim[2].dim_param = "window"
+        onnx.save(model, str(tmp_path / name))
+        return tmp_path / name
+    slides = save("slides.onnx", ("local_window_size", 4), ("sliding_window_cache", 1))
+    tokens = without_cache(save("window.onnx", ("local_window_size", 4)), PROMPT, 20, 16)
+    assert tokens != without_cache(models / "group_decoder.onnx", PROMPT, 20, 16)
+    for rows in (4, 7):
+        generation = onnxmem.generate(slides, PROMPT, max_tokens=20, dims={"window": rows})
+        assert list(generation) == tokens
+        assert generation.stats.plans == 2 and generation.stats.copied_bytes == 0
+        assert generation.stats.cache_bytes == 2 * 2 * rows * 16 * 4 and generation._decoder._all is not None
+    with pytest.raises(onnxmem.Error, match="at least local_window_size rows, which are 4, not 0"):
+        list(onnxmem.generate(slides, PROMPT, max_tokens=20))
+
+
+class Pair:
+    """An encoder, and a decoder with attention to its own tokens and to what the encoder made: without a past, as a step, and both in one."""
+
+    SIZE, WORDS = 4, 8
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.onnx = pytest.importorskip("onnx")
+        self.folder, self.random = folder, np.random.default_rng(5)
+        self.weights = {name: self.random.standard_normal(shape).astype(np.float32) for name, shape in {
+            "words": (8, 4), "wq": (4, 4), "wk": (4, 4), "wv": (4, 4), "cross_k": (4, 4), "cross_v": (4, 4), "back": (4, 8)}.items()}
+        self.save("encoder", [self.info("ids", [1, "length"], True)], self.nodes(("Gather", "words ids", "hidden")), [self.info("hidden", [1, "length", 4])])
+        self.save("decoder", [self.tokens(), self.hidden()], self.decoder(False), self.outputs(True))
+        self.save("step", [self.tokens(), *self.caches("past_key_values")], self.decoder(True), self.outputs(False))
+        bodies = [self.onnx.helper.make_graph(nodes, name, [], self.outputs(True)) for name, nodes in (
+            ("then", self.decoder(True) + self.nodes(("Identity", "none", "present.0.encoder.key"), ("Identity", "none", "present.0.encoder.value"))),
+            ("else", self.decoder(False)))]
+        both = self.onnx.helper.make_node("If", ["use_cache_branch"], [one.name for one in self.outputs(True)], then_branch=bodies[0], else_branch=bodies[1])
+        which = self.onnx.helper.make_tensor_value_info("use_cache_branch", self.onnx.TensorProto.BOOL, [1])
+        self.save("merged", [self.tokens(), self.hidden(), *self.caches("past_key_values"), which], [both], self.outputs(True))
+
+    def info(self, name: str, dims: list[Any], is_integer: bool = False) -> Any:
+        types = self.onnx.TensorProto
+        return self.onnx.helper.make_tensor_value_info(name, types.INT64 if is_integer else types.FLOAT, dims)
+
+    def tokens(self) -> Any:
+        return self.info("input_ids", [1, "tokens"], True)
+
+    def hidden(self) -> Any:
+        return self.info("encoder_hidden_states", [1, "length", 4])
+
+    def caches(self, stem: str, kinds: str = "decoder encoder") -> list[Any]:
+        lengths = {"decoder": "past", "encoder": "length"} if stem == "past_key_values" else {"decoder": "all", "encoder": "crossed"}
+        return [self.info(f"{stem}.0.{kind}.{what}", [1, 1, lengths[kind], 4]) for kind in kinds.split() for what in ("key", "value")]
+
+    def outputs(self, has_cross: bool) -> list[Any]:
+        return [self.info("logits", [1, "tokens", 8]), *self.caches("present", "decoder encoder" if has_cross else "decoder")]
+
+    def nodes(self, *rows: tuple[str, str, str]) -> list[Any]:
+        attributes: dict[str, dict[str, Any]] = {"Transpose": {"perm": [0, 1, 3, 2]}, "Concat": {"axis": 2}, "Softmax": {"axis": -1}}
+        return [self.onnx.helper.make_node(kind, given.split(), [made], **attributes.get(kind, {})) for kind, given, made in rows]
+
+    def attention(self, stem: str, query: str, key: str, value: str) -> list[tuple[str, str, str]]:
+        return [("Transpose", key, f"{stem}_t"), ("MatMul", f"{query} {stem}_t", f"{stem}_scores"), ("Softmax", f"{stem}_scores", f"{stem}_weights"),
+                ("MatMul", f"{stem}_weights {value}", f"{stem}_y")]
+
+    def decoder(self, has_past: bool) -> list[Any]:
+        present, past = "present.0.decoder", "past_key_values.0.decoder"
+        rows = [("Gather", "words input_ids", "x"), ("MatMul", "x wq", "xq"), ("Unsqueeze", "xq one", "q")]
+        for which, what in (("k", "key"), ("v", "value")):
+            new = f"new_{which}" if has_past else f"{present}.{what}"
+            rows += [("MatMul", f"x w{which}", f"x{which}"), ("Unsqueeze", f"x{which} one", new)]
+            if has_past:
+                rows.append(("Concat", f"{past}.{what} {new}", f"{present}.{what}"))
+            else:
+                rows += [("MatMul", f"encoder_hidden_states cross_{which}", f"c{which}"), ("Unsqueeze", f"c{which} one", f"present.0.encoder.{what}")]
+        cross = "past_key_values.0.encoder" if has_past else "present.0.encoder"
+        rows += self.attention("own", "q", f"{present}.key", f"{present}.value") + self.attention("cross", "own_y", f"{cross}.key", f"{cross}.value")
+        return self.nodes(*rows, ("Add", "own_y cross_y", "both"), ("Squeeze", "both one", "flat"), ("MatMul", "flat back", "logits"))
+
+    def save(self, name: str, inputs: list[Any], nodes: list[Any], outputs: list[Any]) -> None:
+        from_array = self.onnx.numpy_helper.from_array
+        held = [from_array(one, key) for key, one in self.weights.items()]
+        held += [from_array(np.array([1]), "one"), from_array(np.zeros((0, 1, 1, 4), np.float32), "none")]
+        graph = self.onnx.helper.make_graph(nodes, "g", inputs, outputs, held)
+        self.onnx.save(self.onnx.helper.make_model(graph, opset_imports=[self.onnx.helper.make_opsetid("", 18)], ir_version=8),
+                       str(self.folder / f"{name}.onnx"))
+
+    def manifest(self, first: str, step: str, **changes: Any) -> pathlib.Path:
+        """The set of these files."""
+        parts: list[dict[str, Any]] = [{"name": "encoder", "model": "encoder.onnx"}, {"name": "first", "model": f"{first}.onnx"},
+                                       {"name": "step", "model": f"{step}.onnx"}]
+        ends = ["encoder.hidden", "first.encoder_hidden_states"]
+        links: list[list[str]] = [ends]
+        for what in ("key", "value"):
+            for kind in ("encoder", "decoder"):
+                ends_of = [f"first.present.*.{kind}.{what}", f"step.past_key_values.*.{kind}.{what}"]
+                links.append(ends_of + ([f"step.present.*.{kind}.{what}"] if kind == "decoder" else [])
+                             + ([f"first.past_key_values.*.{kind}.{what}"] if first == "merged" else []))
+        if first == "merged":
+            ends.append("step.encoder_hidden_states")
+            parts[1]["values"], parts[2]["values"] = {"use_cache_branch": False}, {"use_cache_branch": [True]}
+        path = self.folder / "set.json"
+        path.write_text(json.dumps({"schema": "onnxmem-set/1", "parts": parts, "links": links, "order": ["encoder", "first", ["step"]], **changes}))
+        return path
+
+    def tokens_without_cache(self, ids: Any, prompt: list[int], n: int) -> list[int]:
+        """Each token by a run of the decoder without a past over all before it: in one layer, no token changes those before it."""
+        hidden = onnxmem.Session(str(self.folder / "encoder.onnx")).run({"ids": ids})["hidden"]
+        session, tokens = onnxmem.Session(str(self.folder / "decoder.onnx")), list(prompt)
+        for _ in range(n):
+            logits = session.run({"input_ids": np.array([tokens]), "encoder_hidden_states": hidden})["logits"]
+            tokens.append(int(logits[0, -1].argmax()))
+        return tokens[len(prompt):]
+
+
+IDS = np.array([[5, 2, 7, 1, 6]])
+
+
+@pytest.mark.parametrize("first, step", [("decoder", "step"), ("merged", "merged")])
+def test_sets(tmp_path: pathlib.Path, first: str, step: str) -> None:
+    pair = Pair(tmp_path)
+    generation = onnxmem.generate(pair.manifest(first, step), PROMPT, max_tokens=10, inputs={"encoder.ids": IDS})
+    assert list(generation) == pair.tokens_without_cache(IDS, PROMPT, 10)
+    stats = generation.stats
+    # The rows of the prompt are spread into buffers once, and the steps write theirs.
+    assert stats.plans == 3 and stats.copied_bytes == 2 * 3 * 4 * 4 and generation._decoder._all is not None
+    held = 2 * 13 * 4 * 4 + 2 * 5 * 4 * 4 + (5 * 4 * 4 if first == "merged" else 0)
+    assert stats.cache_bytes == held and stats.arena_bytes > 0
+
+
+def test_inputs_that_stay(tmp_path: pathlib.Path) -> None:
+    """A step alone, with what an encoder made as inputs; its own past is empty."""
+    pair = Pair(tmp_path)
+    hidden = pair.weights["words"][IDS]
+    given = {f"past_key_values.0.encoder.{what}": (hidden @ pair.weights[f"cross_{what[0]}"])[:, None] for what in ("key", "value")}
+    generation = onnxmem.generate(tmp_path / "step.onnx", PROMPT, max_tokens=10, inputs=given)
+    assert list(generation) == pair.tokens_without_cache(IDS, PROMPT, 10)
+    assert generation.stats.plans == 2 and generation.stats.copied_bytes == 0
+    with pytest.raises(onnxmem.UsageError, match="present.0.decoder.key replaces it in the next step"):
+        list(onnxmem.generate(tmp_path / "step.onnx", PROMPT, max_tokens=2, dims={"past": 0},
+                              inputs={**given, "past_key_values.0.decoder.key": np.zeros((1, 1, 0, 4), np.float32)}))
+    with pytest.raises(onnxmem.UsageError, match="inputs: other is not one that is given; those are past_key"):
+        onnxmem.generate(tmp_path / "step.onnx", PROMPT, inputs={"other": 1})
+
+
+def test_wrong_sets(tmp_path: pathlib.Path) -> None:
+    pair = Pair(tmp_path)
+
+    def refused(error: type[Exception], match: str, given: dict[str, Any] | None = None, **changes: Any) -> None:
+        with pytest.raises(error, match=match):
+            list(onnxmem.generate(pair.manifest("decoder", "step", **changes), PROMPT, max_tokens=2,
+                                  inputs={"encoder.ids": IDS} if given is None else given))
+    refused(onnxmem.MalformedError, "schema", schema="other")
+    refused(onnxmem.MalformedError, "no manifest of a set", order=["encoder", "absent", ["step"]])
+    refused(onnxmem.UsageError, "ends in a loop of one part", order=["encoder", "first", "step"])
+    refused(onnxmem.UsageError, "ends in a loop of one part", order=["encoder", ["first"], ["step"]])
+    refused(onnxmem.UsageError, "a part other", links=[["other.x", "step.y"]])
+    refused(onnxmem.UsageError, "no input or output absent", links=[["encoder.hidden", "first.absent"]])
+    refused(onnxmem.UsageError, "encoder_hidden_states of part first has no value", links=[])
+    refused(onnxmem.UsageError, "ids of part encoder has no value: give it as encoder.ids", given={})
+    refused(onnxmem.UsageError, "is no input of a part", given={"ids": IDS})
+
+
+def test_positions_of_three_axes(tmp_path: pathlib.Path) -> None:
+    """Positions of a text are alike for all axes of an image."""
+    onnx = pytest.importorskip("onnx")
+    helper, types = onnx.helper, onnx.TensorProto
+    nodes = [helper.make_node("ReduceSum", ["position_ids", "axes"], ["sum"], keepdims=0), helper.make_node("Add", ["past_n", "sum"], ["present_n"]),
+             helper.make_node("Mod", ["present_n", "seven"], ["class"]), helper.make_node("OneHot", ["class", "depth", "ends"], ["hot"]),
+             helper.make_node("Unsqueeze", ["hot", "axis"], ["logits"]), helper.make_node("Identity", ["input_ids"], ["same"])]
+    held = [onnx.numpy_helper.from_array(np.array(one), name) for name, one in {"axes": [0, 2], "seven": [7.0], "depth": 7, "axis": [1]}.items()]
+    held[1] = onnx.numpy_helper.from_array(np.array([7], np.float32), "seven")
+    held.append(onnx.numpy_helper.from_array(np.array([0, 1], np.float32), "ends"))
+    nodes.insert(0, helper.make_node("Cast", ["position_ids"], ["position_floats"], to=types.FLOAT))
+    nodes[1].input[0] = "position_floats"
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("input_ids", types.INT64, [1, "n"]),
+                                           helper.make_tensor_value_info("position_ids", types.INT64, [3, 1, "n"]),
+                                           helper.make_tensor_value_info("past_n", types.FLOAT, [1])],
+                              [helper.make_tensor_value_info("logits", types.FLOAT, [1, 1, 7]), helper.make_tensor_value_info("present_n", types.FLOAT, [1]),
+                               helper.make_tensor_value_info("same", types.INT64, [1, "n"])], held)
+    path = tmp_path / "positions.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), str(path))
+    sums = np.cumsum(np.arange(8))[2:] * 3      # of positions 0 to 2, 0 to 3, ...
+    assert list(onnxmem.generate(path, PROMPT, max_tokens=6)) == [int(n % 7) for n in sums]
 
 
 def test_states_of_one_size(tmp_path: pathlib.Path) -> None:

@@ -60,7 +60,8 @@ read_slides(const om_op_context *c, struct om_group_query *g)
 	if (g->slides && (!om_has_in(c, PAST_KEY) || g->window < 1 || g->window > INT32_MAX))
 		return om_wrong(c, "a cache that slides requires past_key, past_value and local_window_size");
 	if (g->slides && g->past >= 0 && g->past < g->window)
-		return om_wrong(c, "a cache that slides has at least local_window_size rows");
+		return om_op_fail(c->session, OM_SHAPE, c->op, "a cache that slides has at least local_window_size rows, which are %lld, not %lld",
+			(long long)g->window, (long long)g->past);
 	if (!g->is_causal && g->window > 0)
 		return om_wrong(c, "attention to later keys has no window");
 	return OM_OK;
