@@ -695,6 +695,37 @@ follow_gather_nd(struct open *w, om_op *op)
 	return conclude(w, op, by.is_padded ? padded(by.axis) : nothing, 3);
 }
 
+/* Is each index that of its own place in a tensor of this shape? */
+static bool
+are_own_places(const om_tensor *at, const om_shape *of)
+{
+	if (!is_integer(at) || at->shape.rank != of->rank + 1 || at->shape.dim[of->rank] != of->rank || om_shape_count(of) * of->rank != om_shape_count(&at->shape))
+		return false;
+	for (int64_t k = 0; k < om_shape_count(of); k++) {
+		int64_t rest = k;
+		for (int d = of->rank - 1; d >= 0; rest /= of->dim[d--])
+			if (integer_at(at, k * of->rank + d) != rest % of->dim[d])
+				return false;
+	}
+	return true;
+}
+
+/* Exporters write `mask[:, :, :, :n] = ...` so, which replaces all elements: then each is that of the updates, before the end and after. */
+static om_status
+follow_scatter_nd(struct open *w, om_op *op)
+{
+	const om_value *data = op->in[0], *at = op->in[1], *updates = op->in[2];
+	const int axis = axis_in(w, data, data->shape.rank);
+	const struct fact of = fact_of(w, at), by = fact_of(w, updates);
+
+	if (axis < 0 && !of.is_padded && !by.is_padded)
+		return conclude(w, op, nothing, 7);
+	if (axis < 0 || !om_attr_is(op, "reduction", "none") || is_open(w, op, 1) || !of.is_padded || of.axis != axis || !by.is_padded || by.axis != axis
+	    || !om_shape_equal(&data->shape, &updates->shape) || !are_own_places(at->data, &data->shape))
+		return refuse(w, op);
+	return conclude(w, op, padded(axis), 5);
+}
+
 /* Columns of the second factor become columns of the product; a sum over a padded axis ends at the rows in use if one factor has
  * zeros there. */
 static om_status
@@ -827,7 +858,7 @@ static const struct rule {
 	{"Shape", follow_shape}, {"ConstantOfShape", follow_constant_of_shape}, {"Expand", follow_expand}, {"Range", follow_range},
 	{"Reshape", follow_reshape}, {"Flatten", follow_reshape}, {"Unsqueeze", follow_reshape}, {"Squeeze", follow_reshape},
 	{"Transpose", follow_transpose}, {"Slice", follow_slice}, {"Concat", follow_concat}, {"Gather", follow_gather},
-	{"GatherND", follow_gather_nd}, {"MatMul", follow_matmul}, {"Softmax", follow_softmax}, {"Attention", follow_attention},
+	{"GatherND", follow_gather_nd}, {"ScatterND", follow_scatter_nd}, {"MatMul", follow_matmul}, {"Softmax", follow_softmax}, {"Attention", follow_attention},
 };
 
 /* Is the op of no concern: all its inputs are as in any program? */
