@@ -282,7 +282,7 @@ static const struct linear {
 	uint64_t in;
 } linears[] = {
 	{"Add", 3}, {"Sub", 3}, {"Neg", 1}, {"Identity", 1}, {"Cast", 1}, {"Unsqueeze", 1}, {"Squeeze", 1}, {"Reshape", 1},
-	{"Flatten", 1}, {"Transpose", 1}, {"Slice", 1}, {"Expand", 1}, {"Gather", 1}, {"Concat", UINT64_MAX}, {"Where", 6},
+	{"Flatten", 1}, {"Transpose", 1}, {"Slice", 1}, {"Expand", 1}, {"Tile", 1}, {"Gather", 1}, {"Concat", UINT64_MAX}, {"Where", 6},
 };
 
 static bool
