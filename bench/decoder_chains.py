@@ -3,13 +3,16 @@
 
     decoder_chains.py FOLDER [--steps 64] [--only NAME]
 
-FOLDER has a folder for each model with model.onnx.  A decoder is run that has the input input_ids, and else only attention_mask,
-position_ids of two dims, and floating-point states; the others are named with the reason.  Where tokens differ, ONNX Runtime runs again
+FOLDER has a folder for each model with model.onnx, and files of inputs.  A decoder is run that has the input input_ids, and else only
+attention_mask, position_ids, and floating-point states, or keys and values of an encoder, which its data has; an encoder, a decoder and its
+step are a set; the others are named with the reason.  Where tokens differ, ONNX Runtime runs again
 without int8 activations in products with dequantized weights, which it uses by default.  Prints a table; exit status 1 if tokens differ."""
 import argparse
+import json
 import logging
 import os
 import sys
+import tempfile
 
 import numpy as np
 import onnxruntime as ort
@@ -19,6 +22,16 @@ import onnxmem
 PROMPT = [3, 1, 4]
 FLOATS = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
 GIVEN = {"input_ids", "attention_mask", "position_ids"}
+# The Whisper of the folder has embeddings of 64 positions.
+POSITIONS = {"dynamo_whisper_dec": 64, "optimum_whisper": 64, "optimum_whisper merged": 64, "optimum_whisper, step of ortext": 64}
+# Encoder, decoder without a past, and its step.
+SETS = {
+    "optimum_t5": ("optimum_t5_encoder", "optimum_t5_decoder", "optimum_t5_decoder_with_past"),
+    "optimum_t5 merged": ("optimum_t5_encoder", "optimum_t5_decoder_merged", "optimum_t5_decoder_merged"),
+    "optimum_whisper": ("optimum_whisper_encoder", "optimum_whisper_decoder", "optimum_whisper_decoder_with_past"),
+    "optimum_whisper merged": ("optimum_whisper_encoder", "optimum_whisper_decoder_merged", "optimum_whisper_decoder_merged"),
+    "optimum_whisper, step of ortext": ("optimum_whisper_encoder", "optimum_whisper_decoder", "ortext_whisper_decoder_with_past"),
+}
 
 
 class Refused(Exception):
@@ -33,15 +46,13 @@ def session_of(path, is_exact):
     return ort.InferenceSession(path, o, providers=["CPUExecutionProvider"])
 
 
-def check(session):
+def check(session, fixed):
     inputs = {x.name: x for x in session.get_inputs()}
     if "input_ids" not in inputs:
         raise Refused("no input input_ids")
-    if len(inputs.get("position_ids", inputs["input_ids"]).shape) != 2:
-        raise Refused("position_ids of three dims")
     outputs = {x.name for x in session.get_outputs()}
     for name, x in inputs.items():
-        if name not in GIVEN and (x.type not in FLOATS or state_output(name, outputs) is None):
+        if name not in GIVEN and name not in fixed and (x.type not in FLOATS or state_output(name, outputs) is None):
             raise Refused(f"input {name} is no floating-point state")
     if not set(inputs) - GIVEN:
         raise Refused("no states")
@@ -57,41 +68,131 @@ def first_state(x, dims):
     return np.zeros(shape, FLOATS[x.type])
 
 
-def theirs(session, dims, steps):
+def of_tokens(inputs, tokens, past):
+    positions = np.arange(past, len(tokens))
+    given = {"input_ids": [tokens[past:]], "attention_mask": [[1] * len(tokens)]}
+    if "position_ids" in inputs:
+        given["position_ids"] = np.broadcast_to(positions, [d if isinstance(d, int) else 1 for d in inputs["position_ids"].shape[:-1]] + [positions.size])
+    return {k: np.array(v, np.int32 if "int32" in inputs[k].type else np.int64) for k, v in given.items() if k in inputs}
+
+
+def likeliest(made, names):
+    logits = made["logits" if "logits" in made else names[0]]
+    return int(logits.reshape(-1, logits.shape[-1])[-1].argmax())
+
+
+def theirs(session, dims, steps, fixed, start=None):
+    """Tokens of ONNX Runtime; `start` has the outputs of a decoder that took the prompt."""
     inputs, names = {x.name: x for x in session.get_inputs()}, [x.name for x in session.get_outputs()]
-    state = {name: first_state(x, dims) for name, x in inputs.items() if name not in GIVEN}
-    tokens, past = list(PROMPT), 0
+    fixed = {k: v for k, v in fixed.items() if k in inputs}
+    state = {name: first_state(x, dims) for name, x in inputs.items() if name not in GIVEN and name not in fixed}
+    tokens, past, made = list(PROMPT), 0, start
     while len(tokens) < len(PROMPT) + steps:
-        given = {"input_ids": [tokens[past:]], "position_ids": [range(past, len(tokens))], "attention_mask": [[1] * len(tokens)]}
-        feed = {k: np.array(v, np.int32 if "int32" in inputs[k].type else np.int64) for k, v in given.items() if k in inputs}
-        made = dict(zip(names, session.run(None, {**feed, **state})))
-        logits = made["logits" if "logits" in made else names[0]]
+        if made is None:
+            made = dict(zip(names, session.run(None, {**of_tokens(inputs, tokens, past), **state, **fixed})))
         past = len(tokens)
-        tokens.append(int(logits.reshape(-1, logits.shape[-1])[-1].argmax()))
-        state = {name: made[state_output(name, made)] for name in state}
+        tokens.append(likeliest(made, names))
+        # Keys and values of an encoder come once, and then as outputs without elements, or not at all.
+        state = {name: made[out] if (out := state_output(name, made)) and made[out].size else old for name, old in state.items()}
+        made = None
     return tokens[len(PROMPT):]
 
 
-def dims_of(session, folder):
-    """Numbers of dims of states that are neither batches nor lengths: sizes in the data of a first step."""
-    data = os.path.join(folder, "prefill.npz")
-    if not os.path.exists(data):
-        return {}
-    with np.load(data) as z:
-        return {d: n for x in session.get_inputs() if x.name not in GIVEN and x.name in z.files
-                for d, n in zip(x.shape[2:], z[x.name].shape[2:]) if isinstance(d, str) and n}
+def data_of(folder):
+    """Inputs of a first step, of one sequence."""
+    for name in ("prefill.npz", "static_prefill.npz", "set0.npz"):
+        if os.path.exists(os.path.join(folder, name)):
+            with np.load(os.path.join(folder, name)) as z:
+                return {key: value[:1] if value.ndim else value for key, value in z.items()}
+    return {}
+
+
+def dims_of(session, data):
+    """Numbers of dims of states that are neither batches nor lengths, but for those of windows: sizes in the data of a first step."""
+    return {d: n for x in session.get_inputs() if x.name not in GIVEN and x.name in data
+            for d, n in zip(x.shape[2:], data[x.name].shape[2:]) if isinstance(d, str) and n and d != "past_sequence_length"}
+
+
+def fixed_of(session, data):
+    """Keys and values of an encoder that are inputs alone."""
+    outputs = {x.name for x in session.get_outputs()}
+    return {x.name: data[x.name] for x in session.get_inputs()
+            if ".encoder." in x.name and x.name in data and data[x.name].size and state_output(x.name, outputs) is None}
+
+
+def row_of(generation, expected):
+    """The row of a model: `expected` gives the tokens of ONNX Runtime, without int8 activations or with them."""
+    ours, stats = list(generation), generation.stats
+    result = "equal" if ours == expected(False) else "equal without int8 activations" if ours == expected(True) else "DIFFERENT"
+    one = "yes" if generation._decoder._all is not None else "no"
+    return f"{result} | {one} | {stats.plans} | {stats.copied_bytes} | {stats.arena_bytes} | {stats.cache_bytes}"
 
 
 def compare(folder, steps):
-    path = os.path.join(folder, "model.onnx")
+    path, data = os.path.join(folder, "model.onnx"), data_of(folder)
     session = session_of(path, False)
-    check(session)
-    dims = dims_of(session, folder)
-    generation = onnxmem.generate(path, PROMPT, max_tokens=steps, dims=dims)
-    ours, stats = list(generation), generation.stats
-    result = "equal" if ours == theirs(session, dims, steps) else \
-        "equal without int8 activations" if ours == theirs(session_of(path, True), dims, steps) else "DIFFERENT"
-    return f"{result} | {stats.plans} | {stats.copied_bytes} | {stats.arena_bytes} | {stats.cache_bytes}"
+    fixed = fixed_of(session, data)
+    check(session, fixed)
+    dims = dims_of(session, data)
+    return row_of(onnxmem.generate(path, PROMPT, max_tokens=steps, dims=dims, inputs=fixed),
+                  lambda is_exact: theirs(session_of(path, is_exact), dims, steps, fixed))
+
+
+# ---- Sets. ----
+
+def manifest_of(folder, names):
+    """The set, and the names of inputs that the caller gives."""
+    paths = [os.path.abspath(os.path.join(folder, name, "model.onnx")) for name in names]
+    inputs = [{x.name for x in session_of(path, False).get_inputs()} for path in paths]
+    parts = [{"name": part, "model": path} for part, path in zip(("encoder", "decoder", "step"), paths)]
+    links = [["encoder.last_hidden_state"] + [f"{part}.encoder_hidden_states" for part, has in zip(("decoder", "step"), inputs[1:])
+                                              if "encoder_hidden_states" in has]]
+    masks = [f"{part}.{name}" for part, name, has in zip(("encoder", "decoder", "step"), ("attention_mask", "encoder_attention_mask",
+                                                                                      "encoder_attention_mask"), inputs) if name in has]
+    links += [masks] if len(masks) > 1 else []
+    for what in "key", "value":
+        for kind in "encoder", "decoder":
+            past, present = f"past_key_values.*.{kind}.{what}", f"present.*.{kind}.{what}"
+            link = [f"decoder.{present}", f"step.{past}"] + ([f"step.{present}"] if kind == "decoder" else [])
+            links.append(link + ([f"decoder.{past}"] if names[1] == names[2] else []))
+    if names[1] == names[2]:
+        parts[1]["values"], parts[2]["values"] = {"use_cache_branch": False}, {"use_cache_branch": True}
+    return {"schema": "onnxmem-set/1", "parts": parts, "links": links, "order": ["encoder", "decoder", ["step"]]}
+
+
+def theirs_of_set(folder, names, data, steps):
+    encoder, first, step = (session_of(os.path.join(folder, name, "model.onnx"), False) for name in names)
+    fixed = {"encoder_hidden_states": encoder.run(["last_hidden_state"], data)[0], "encoder_attention_mask": data.get("attention_mask")}
+    inputs = {x.name: x for x in first.get_inputs()}
+    feed = {**of_tokens(inputs, PROMPT, 0), **{k: v for k, v in fixed.items() if k in inputs}}
+    feed.update((name, first_state(x, {})) for name, x in inputs.items() if name.startswith("past"))
+    if "use_cache_branch" in inputs:
+        feed["use_cache_branch"], fixed["use_cache_branch"] = np.array([False]), np.array([True])
+    start = dict(zip([x.name for x in first.get_outputs()], first.run(None, feed)))
+    return theirs(step, {}, steps, fixed, start)
+
+
+def compare_set(folder, names, steps):
+    data = data_of(os.path.join(folder, names[0]))
+    with tempfile.TemporaryDirectory() as temporary:
+        path = os.path.join(temporary, "set.json")
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(manifest_of(folder, names), f)
+        generation = onnxmem.generate(path, PROMPT, max_tokens=steps, inputs={f"encoder.{name}": value for name, value in data.items()})
+        return row_of(generation, lambda is_exact: theirs_of_set(folder, names, data, steps))
+
+
+# ---- All. ----
+
+def jobs_of(folder):
+    """Names of models and sets, each with what compares it."""
+    of_sets = {name for names in SETS.values() for name in names}
+    models = [name for name in sorted(os.listdir(folder)) if os.path.exists(os.path.join(folder, name, "model.onnx")) and name not in of_sets]
+    def within(name, steps):
+        return min(steps, POSITIONS.get(name, steps + len(PROMPT)) - len(PROMPT))
+    return [(name, lambda steps, name=name: compare(os.path.join(folder, name), within(name, steps))) for name in models] \
+        + [(name, lambda steps, name=name, names=names: compare_set(folder, names, within(name, steps))) for name, names in SETS.items()
+           if all(os.path.exists(os.path.join(folder, one)) for one in names)]
 
 
 def main():
@@ -103,12 +204,12 @@ def main():
     ort.set_default_logger_severity(4)
     logging.getLogger("onnxmem").setLevel(logging.ERROR)
     different, others = 0, []
-    print("| model | tokens | plans | copied | arena | caches |\n|---|---|--:|--:|--:|--:|", flush=True)
-    for name in sorted(os.listdir(a.folder)):
-        if not os.path.exists(os.path.join(a.folder, name, "model.onnx")) or a.only not in (None, name):
+    print("| model | tokens | one executor | plans | copied | arena | caches |\n|---|---|---|--:|--:|--:|--:|", flush=True)
+    for name, run in jobs_of(a.folder):
+        if a.only not in (None, name):
             continue
         try:
-            row = compare(os.path.join(a.folder, name), a.steps)
+            row = run(a.steps)
         except (Refused, onnxmem.Error) as error:
             others.append(f"{name}: {error}")
             continue
