@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Greedy tokens of decoders over their own caches, beside ONNX Runtime.
 
-    decoder_chains.py FOLDER [--steps 64] [--only NAME]
+    decoder_chains.py FOLDER [--steps 64] [--only NAME] [--rounds N]
 
 FOLDER has a folder for each model with model.onnx, and files of inputs.  A decoder is run that has the input input_ids, and else only
 attention_mask, position_ids, and floating-point states, or keys and values of an encoder, which its data has; an encoder, a decoder and its
 step are a set; the others are named with the reason.  Where tokens differ, ONNX Runtime runs again
-without int8 activations in products with dequantized weights, which it uses by default.  Prints a table; exit status 1 if tokens differ."""
+without int8 activations in products with dequantized weights, which it uses by default.  Prints a table; exit status 1 if tokens differ.
+With --rounds, both decode so many times more, in turn, and two columns have the milliseconds of the shortest step."""
 import argparse
 import json
 import logging
 import os
 import sys
 import tempfile
+import time
 
 import numpy as np
 import onnxruntime as ort
@@ -81,8 +83,8 @@ def likeliest(made, names):
     return int(logits.reshape(-1, logits.shape[-1])[-1].argmax())
 
 
-def theirs(session, dims, steps, fixed, start=None):
-    """Tokens of ONNX Runtime; `start` has the outputs of a decoder that took the prompt."""
+def theirs(session, dims, steps, fixed, start=None, at=None):
+    """Tokens of ONNX Runtime; `start` has the outputs of a decoder that took the prompt.  `at` gets the times of the tokens."""
     inputs, names = {x.name: x for x in session.get_inputs()}, [x.name for x in session.get_outputs()]
     fixed = {k: v for k, v in fixed.items() if k in inputs}
     state = {name: first_state(x, dims) for name, x in inputs.items() if name not in GIVEN and name not in fixed}
@@ -92,6 +94,8 @@ def theirs(session, dims, steps, fixed, start=None):
             made = dict(zip(names, session.run(None, {**of_tokens(inputs, tokens, past), **state, **fixed})))
         past = len(tokens)
         tokens.append(likeliest(made, names))
+        if at is not None:
+            at.append(time.perf_counter())
         # Keys and values of an encoder come once, and then as outputs without elements, or not at all.
         state = {name: made[out] if (out := state_output(name, made)) and made[out].size else old for name, old in state.items()}
         made = None
@@ -120,22 +124,34 @@ def fixed_of(session, data):
             if ".encoder." in x.name and x.name in data and data[x.name].size and state_output(x.name, outputs) is None}
 
 
-def row_of(generation, expected):
+def row_of(generate, expected, rounds):
     """The row of a model: `expected` gives the tokens of ONNX Runtime, without int8 activations or with them."""
+    generation = generate()
     ours, stats = list(generation), generation.stats
     result = "equal" if ours == expected(False) else "equal without int8 activations" if ours == expected(True) else "DIFFERENT"
     one = "yes" if generation._decoder._all is not None else "no"
-    return f"{result} | {one} | {stats.plans} | {stats.copied_bytes} | {stats.arena_bytes} | {stats.cache_bytes}"
+    return f"{result} | {one} | {stats.plans} | {stats.copied_bytes} | {stats.arena_bytes} | {stats.cache_bytes}" + speed(generate, expected, rounds)
 
 
-def compare(folder, steps):
+def speed(generate, expected, rounds):
+    """Columns with the shortest steps of both, which take turns."""
+    least = [float("inf")] * 2
+    for _ in range(rounds):
+        own, other = [time.perf_counter() for _ in generate()], []
+        expected(False, other)
+        for k, at in enumerate((own, other)):
+            least[k] = min(least[k], *np.diff(at[1:]))
+    return "".join(f" | {1e3 * one:.3f}" for one in least) if rounds else ""
+
+
+def compare(folder, steps, rounds):
     path, data = os.path.join(folder, "model.onnx"), data_of(folder)
     session = session_of(path, False)
     fixed = fixed_of(session, data)
     check(session, fixed)
     dims = dims_of(session, data)
-    return row_of(onnxmem.generate(path, PROMPT, max_tokens=steps, dims=dims, inputs=fixed),
-                  lambda is_exact: theirs(session_of(path, is_exact), dims, steps, fixed))
+    return row_of(lambda: onnxmem.generate(path, PROMPT, max_tokens=steps, dims=dims, inputs=fixed, threads=1),
+                  lambda is_exact, at=None: theirs(session_of(path, is_exact), dims, steps, fixed, at=at), rounds)
 
 
 # ---- Sets. ----
@@ -160,7 +176,7 @@ def manifest_of(folder, names):
     return {"schema": "onnxmem-set/1", "parts": parts, "links": links, "order": ["encoder", "decoder", ["step"]]}
 
 
-def theirs_of_set(folder, names, data, steps):
+def theirs_of_set(folder, names, data, steps, at):
     encoder, first, step = (session_of(os.path.join(folder, name, "model.onnx"), False) for name in names)
     fixed = {"encoder_hidden_states": encoder.run(["last_hidden_state"], data)[0], "encoder_attention_mask": data.get("attention_mask")}
     inputs = {x.name: x for x in first.get_inputs()}
@@ -169,17 +185,18 @@ def theirs_of_set(folder, names, data, steps):
     if "use_cache_branch" in inputs:
         feed["use_cache_branch"], fixed["use_cache_branch"] = np.array([False]), np.array([True])
     start = dict(zip([x.name for x in first.get_outputs()], first.run(None, feed)))
-    return theirs(step, {}, steps, fixed, start)
+    return theirs(step, {}, steps, fixed, start, at)
 
 
-def compare_set(folder, names, steps):
+def compare_set(folder, names, steps, rounds):
     data = data_of(os.path.join(folder, names[0]))
     with tempfile.TemporaryDirectory() as temporary:
         path = os.path.join(temporary, "set.json")
         with open(path, "w", encoding="utf-8") as f:
             json.dump(manifest_of(folder, names), f)
-        generation = onnxmem.generate(path, PROMPT, max_tokens=steps, inputs={f"encoder.{name}": value for name, value in data.items()})
-        return row_of(generation, lambda is_exact: theirs_of_set(folder, names, data, steps))
+        given = {f"encoder.{name}": value for name, value in data.items()}
+        return row_of(lambda: onnxmem.generate(path, PROMPT, max_tokens=steps, inputs=given, threads=1),
+                      lambda is_exact, at=None: theirs_of_set(folder, names, data, steps, at), rounds)
 
 
 # ---- All. ----
@@ -190,8 +207,8 @@ def jobs_of(folder):
     models = [name for name in sorted(os.listdir(folder)) if os.path.exists(os.path.join(folder, name, "model.onnx")) and name not in of_sets]
     def within(name, steps):
         return min(steps, POSITIONS.get(name, steps + len(PROMPT)) - len(PROMPT))
-    return [(name, lambda steps, name=name: compare(os.path.join(folder, name), within(name, steps))) for name in models] \
-        + [(name, lambda steps, name=name, names=names: compare_set(folder, names, within(name, steps))) for name, names in SETS.items()
+    return [(name, lambda steps, rounds, name=name: compare(os.path.join(folder, name), within(name, steps), rounds)) for name in models] \
+        + [(name, lambda steps, rounds, name=name, names=names: compare_set(folder, names, within(name, steps), rounds)) for name, names in SETS.items()
            if all(os.path.exists(os.path.join(folder, one)) for one in names)]
 
 
@@ -200,16 +217,18 @@ def main():
     p.add_argument("folder")
     p.add_argument("--steps", type=int, default=64)
     p.add_argument("--only")
+    p.add_argument("--rounds", type=int, default=0)
     a = p.parse_args()
     ort.set_default_logger_severity(4)
     logging.getLogger("onnxmem").setLevel(logging.ERROR)
     different, others = 0, []
-    print("| model | tokens | one executor | plans | copied | arena | caches |\n|---|---|---|--:|--:|--:|--:|", flush=True)
+    more = ("| onnxmem ms | ONNX Runtime ms |", "--:|--:|") if a.rounds else ("|", "")
+    print(f"| model | tokens | one executor | plans | copied | arena | caches {more[0]}\n|---|---|---|--:|--:|--:|--:|{more[1]}", flush=True)
     for name, run in jobs_of(a.folder):
         if a.only not in (None, name):
             continue
         try:
-            row = run(a.steps)
+            row = run(a.steps, a.rounds)
         except (Refused, onnxmem.Error) as error:
             others.append(f"{name}: {error}")
             continue

@@ -69,6 +69,15 @@ def _position_dims(dims: Sequence[int | str | None], new: int) -> tuple[int, ...
     return (*(dim if isinstance(dim, int) else 1 for dim in dims[:-1]), new)
 
 
+class _Layout:
+    """Of a planned program: names of its inputs, and its states, each as the name of the input and the number of the output."""
+
+    def __init__(self, executor: Executor) -> None:
+        self.executor, self.names = executor, [text(one.name) for one in executor.inputs]
+        aliases = ctypes.cast(executor.planned.contents.io_alias, ctypes.POINTER(s.IoAlias))
+        self.states = [(self.names[aliases[k].param], aliases[k].result) for k in range(executor.planned.contents.nio_alias)]
+
+
 class _Decoder:
     """A decoder with its states: a step takes tokens, and gives the logits after the last one."""
 
@@ -90,6 +99,8 @@ class _Decoder:
         self._logits = names.index("logits") if "logits" in names else 0
         self._state: dict[str, Array] = {}
         self._dense: set[str] = set()           # states without spare rows, of a part that ran before
+        self._address: dict[str, int] = {}      # of a state
+        self._layout: _Layout | None = None     # of the executor that ran last
         self._serves_all = False
         self._all: Executor | None = None      # of all steps
         self.past = self.arena_bytes = self.weight_bytes = self.copied_bytes = self.plans = 0
@@ -265,40 +276,52 @@ class _Decoder:
         if name not in self._state or self._state[name].shape != dims:
             if self.past:
                 raise UsageError(f"input {name} is no state that an output replaces: give it, or a model without it")
-            self._state[name] = np.zeros(dims, dtype_of(s.DTYPES[value.type.elem]))
+            self._hold(name, np.zeros(dims, dtype_of(s.DTYPES[value.type.elem])))
         return self._state[name]
+
+    def _hold(self, name: str, value: Array) -> None:
+        self._state[name], self._address[name] = value, value.ctypes.data
 
     def _spread(self, name: str, dims: tuple[int, ...]) -> None:
         """Give the rows of a state that a part left room for more, once."""
         was, held = self._state[name], np.zeros(dims, self._state[name].dtype)
         held[tuple(slice(n) for n in was.shape)] = was
-        self._state[name] = held
+        self._hold(name, held)
         self._dense.discard(name)
         self.copied_bytes += was.nbytes
 
-    def _check_fixed(self, executor: Executor) -> None:
+    def _check_fixed(self, layout: _Layout) -> None:
         """Outputs replace no input that is given; one without elements replaces nothing."""
-        aliases = ctypes.cast(executor.planned.contents.io_alias, ctypes.POINTER(s.IoAlias))
-        for k in range(executor.planned.contents.nio_alias):
-            name, output = text(executor.inputs[aliases[k].param].name), executor.outputs[aliases[k].result]
+        for name, k in layout.states:
+            output = layout.executor.outputs[k]
             if name in self._fixed and 0 not in (dims_of(output.shape) or ()):
                 raise UsageError(f"input {name} is given, but output {text(output.name)} replaces it in the next step")
 
-    def _keep(self, executor: Executor) -> None:
+    def _bind(self, executor: Executor, tokens: Sequence[int]) -> _Layout:
+        """Bind the inputs of a step: those that are the same arrays as in the last one are bound."""
+        layout = self._layout
+        if layout is None or layout.executor is not executor:
+            layout = self._layout = _Layout(executor)
+            self._check_fixed(layout)
+        for k, name in enumerate(layout.names):
+            if name not in self._given and name != IN_USE:
+                continue
+            was = executor.bound.get(k)
+            if was is None or was.array is None or was.array is not self._state.get(name, self._fixed.get(name)):
+                executor.bind_input(k, bound(name, self._value(name, executor, k, tokens), executor.inputs[k].type))
+        return layout
+
+    def _keep(self, layout: _Layout) -> None:
         """States that are not in the memory of their inputs are copied."""
-        aliases = ctypes.cast(executor.planned.contents.io_alias, ctypes.POINTER(s.IoAlias))
-        replaced = set()
-        for k in range(executor.planned.contents.nio_alias):
-            name = text(executor.inputs[aliases[k].param].name)
-            replaced.add(name)
-            result = executor.result(aliases[k].result)
-            if name in self._state and result.data != self._state[name].ctypes.data:
-                value = taken(result, executor.outputs[aliases[k].result].type)
+        for name, k in layout.states:
+            result = layout.executor.result(k)
+            if name in self._state and result.data != self._address[name]:
+                value = taken(result, layout.executor.outputs[k].type)
                 if value.size == 0 and self._state[name].size:
                     continue    # such as that of cross attention after the first step: the input stays
-                self._state[name] = value
+                self._hold(name, value)
                 self.copied_bytes += value.nbytes
-        for name in set(self._state) - replaced:
+        for name in set(self._state) - {name for name, _ in layout.states}:
             raise UsageError(f"input {name} is no state that an output replaces")
 
     def _executor(self, planned: Any) -> Executor:
@@ -311,13 +334,10 @@ class _Decoder:
             raise UsageError(f"{self.past + len(tokens)} tokens are more than the capacity of {self._rows}")
         executor = self._all if self._all is not None and len(tokens) == 1 else self._executor(
             self._planned(self._shapes(self.past, len(tokens))))
-        self._check_fixed(executor)
-        for k, value in enumerate(executor.inputs):
-            name = text(value.name)
-            if name in self._given or name == IN_USE:
-                executor.bind_input(k, bound(name, self._value(name, executor, k, tokens), value.type))
+        layout = self._bind(executor, tokens)
         self.program.context.check(executor.run())
-        self._keep(executor)
+        self._keep(layout)
+        self._layout = layout if executor is self._all else None    # memory of other executors is free now
         self.past += len(tokens)
         stats = lib.om_exec_get_stats(executor.handle).contents
         self.arena_bytes = max(self.arena_bytes, stats.arena_bytes)
@@ -380,7 +400,7 @@ class _Chain(_Decoder):
             if number not in left or name in self._fixed:
                 continue
             if number in replaced:
-                self._state[name] = np.array(left[number])
+                self._hold(name, np.array(left[number]))
                 self.program.declare_state(name, replaced[number])
                 self._dense.add(name)
             else:
