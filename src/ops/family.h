@@ -168,6 +168,7 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(device_move) \
 	_(device_product) \
 	_(device_quant) \
+	_(device_recurrent) \
 	_(device_reduce) \
 	_(device_scan) \
 	_(device_window)

@@ -16,34 +16,17 @@
 #include "ops/family.h"
 #include "opdef/slice.h"
 #include "opdef/numbers.h"
-#include "opdef/geometry/rnn.h"
+#include "ops/nn/rnn.h"
 
 /* ---- Layer geometry. ---- */
 
-/* Inputs. */
-enum { X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, P, NIN };
-
-/* While planning, -1 means unknown. */
-struct layer {
-	const struct om_rnn_cell *cell;
-	int64_t steps, batch, width, hidden;
-	int ndir;
-	bool is_reverse, batch_first;
-	bool has_bytes;               /* OM_RNN_BYTES */
-	struct om_activation act[OM_MAX_ACTIVATIONS];
-	float clip;
-	bool input_forget;            /* LSTM: coupled input and forget gates */
-	bool reset_after;             /* GRU: linear_before_reset */
-	bool *active;                 /* in a run: which sequences of the batch have this step */
-};
-
-static const char *
-read_layer(const om_op_context *c, struct layer *l)
+const char *
+om_rnn_layer_of(const om_op_context *c, struct om_rnn_layer *l)
 {
 	const bool is_two = om_attr_is(c->op, "direction", "bidirectional");
 	int each;
 
-	*l = (struct layer){.cell = om_rnn_cell_of(c->op), .ndir = is_two ? 2 : 1,
+	*l = (struct om_rnn_layer){.cell = om_rnn_cell_of(c->op), .ndir = is_two ? 2 : 1,
 		.is_reverse = om_attr_is(c->op, "direction", "reverse"), .has_bytes = om_attr_int(c->op, OM_RNN_BYTES) != 0,
 		.batch_first = om_attr_int(c->op, "layout") != 0, .clip = om_attr_float(c->op, "clip"),
 		.input_forget = om_attr_int(c->op, "input_forget") != 0,
@@ -92,7 +75,7 @@ times(int64_t a, int64_t b)
 }
 
 static om_status
-check_inputs(const om_op_context *c, const struct layer *l)
+check_inputs(const om_op_context *c, const struct om_rnn_layer *l)
 {
 	const int64_t gates = times(l->cell->gates, l->hidden);
 	const bool first = l->batch_first;
@@ -117,8 +100,8 @@ set_dim(om_shape *s, int64_t n, const om_shape *from, int d)
 static om_status
 rnn_infer(om_op_context *c)
 {
-	struct layer l;
-	const char *wrong = read_layer(c, &l);
+	struct om_rnn_layer l;
+	const char *wrong = om_rnn_layer_of(c, &l);
 	const om_shape *x = &c->in[X].shape;
 
 	if (wrong)
@@ -147,13 +130,13 @@ rnn_infer(om_op_context *c)
 enum { FLOATS_AT_ONCE = 1 << 16 };
 
 static int64_t
-length_of(const om_op_context *c, const struct layer *l, int64_t b)
+length_of(const om_op_context *c, const struct om_rnn_layer *l, int64_t b)
 {
 	return om_has_in(c, LENGTHS) ? ((const int32_t *)c->in[LENGTHS].data)[b] : l->steps;
 }
 
 static om_status
-check_lengths(const om_op_context *c, const struct layer *l, bool *is_uniform)
+check_lengths(const om_op_context *c, const struct om_rnn_layer *l, bool *is_uniform)
 {
 	*is_uniform = true;
 	if (!om_has_in(c, LENGTHS))
@@ -214,8 +197,8 @@ static om_status
 rnn_prepare(om_op_context *c, void **state)
 {
 	const om_dtype t = c->in[X].type;
-	struct layer *l = *state;
-	const char *wrong = read_layer(c, l);
+	struct om_rnn_layer *l = *state;
+	const char *wrong = om_rnn_layer_of(c, l);
 
 	if (wrong)
 		return om_op_fail(c->session, OM_INVALID, c->op, "%s", wrong);
@@ -239,9 +222,9 @@ rnn_cpu(om_op_context *c)
 static void
 rnn_cost(const om_op_context *c, om_cost *cost)
 {
-	struct layer l;
+	struct om_rnn_layer l;
 
-	if (read_layer(c, &l))
+	if (om_rnn_layer_of(c, &l))
 		return;
 	const double gates = (double)l.cell->gates * (double)l.hidden;
 	cost->flops = 2.0 * (double)l.ndir * (double)l.steps * (double)l.batch * gates
@@ -303,7 +286,7 @@ const om_opdef om_ops_rnn[] = {
 };
 
 #define KERNEL(label)                                                          \
-	{.name = label, .state_bytes = sizeof(struct layer), .prepare = rnn_prepare, \
+	{.name = label, .state_bytes = sizeof(struct om_rnn_layer), .prepare = rnn_prepare, \
 	 .workspace = rnn_scratch, .run = rnn_cpu}
 
 const om_kernel om_kernels_rnn[] = {KERNEL("LSTM"), KERNEL("GRU"), KERNEL("RNN"), {0}};

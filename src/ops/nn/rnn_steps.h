@@ -56,7 +56,7 @@ activate(const struct om_activation *a, REAL clip, REAL *x, int64_t n)
 
 struct state_of {
 	const om_op_context *c;
-	struct layer l;
+	struct om_rnn_layer l;
 	const REAL *in[NIN];         /* as REAL; NULL: absent */
 	int64_t chunk;                /* steps whose products with W are computed at once */
 	REAL *gates_of_x;            /* chunk, batch, gates */
@@ -89,7 +89,7 @@ piece(char *base, uint64_t *at, uint64_t a, uint64_t b)
 static uint64_t
 cut(struct state_of *r, char *base)
 {
-	const struct layer *l = &r->l;
+	const struct om_rnn_layer *l = &r->l;
 	const uint64_t gates = (uint64_t)(l->cell->gates * l->hidden), batch = (uint64_t)l->batch;
 	int64_t a_step;
 	uint64_t at = 0;
@@ -122,7 +122,7 @@ scratch_of(const om_op_context *c)
 {
 	struct state_of r = {.c = c};
 
-	r.l = *(const struct layer *)c->state;
+	r.l = *(const struct om_rnn_layer *)c->state;
 	return cut(&r, NULL);
 }
 
@@ -142,7 +142,7 @@ times_w(const struct state_of *r, const REAL *x, int64_t m, int64_t stride, REAL
 static void
 gates_of_steps(const struct state_of *r, int64_t s0, int64_t s1)
 {
-	const struct layer *l = &r->l;
+	const struct om_rnn_layer *l = &r->l;
 	const int64_t n = l->cell->gates * l->hidden;
 	const int64_t step = l->width * (l->batch_first ? 1 : l->batch);
 	const int64_t next = l->width * (l->batch_first ? l->steps : 1);
@@ -301,7 +301,7 @@ state_row(const struct state_of *r, int64_t b)
 static void
 put_step(const struct state_of *r, int64_t s, const bool *active)
 {
-	const struct layer *l = &r->l;
+	const struct om_rnn_layer *l = &r->l;
 
 	for (int64_t b = 0; b < l->batch && om_has_out(r->c, 0); b++) {
 		const int64_t t = r->reverse ? length_of(r->c, &r->l, b) - 1 - s : s;
@@ -345,7 +345,7 @@ start_bias(const struct state_of *r)
 static void
 choose_direction(struct state_of *r, int dir)
 {
-	const struct layer *l = &r->l;
+	const struct om_rnn_layer *l = &r->l;
 	const int64_t h = l->hidden, n = l->cell->gates * h;
 
 	r->dir = dir;
@@ -362,7 +362,7 @@ choose_direction(struct state_of *r, int dir)
 static void
 run_direction(struct state_of *r, void (*step)(const struct state_of *, const bool *), bool *active)
 {
-	const struct layer *l = &r->l;
+	const struct om_rnn_layer *l = &r->l;
 	const int64_t row = l->batch * l->cell->gates * l->hidden;
 
 	for (int64_t s0 = 0; s0 < l->steps; s0 += r->chunk) {
@@ -387,7 +387,7 @@ run_direction(struct state_of *r, void (*step)(const struct state_of *, const bo
 static om_status
 run(om_op_context *c)
 {
-	struct state_of r = {.c = c, .l = *(const struct layer *)c->state};
+	struct state_of r = {.c = c, .l = *(const struct om_rnn_layer *)c->state};
 	uint64_t bytes;
 	void (*step)(const struct state_of *, const bool *);
 
