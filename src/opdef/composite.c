@@ -15,7 +15,7 @@
 #include "ir/query.h"
 #include "opdef/kernel_call.h"
 #include "opdef/numbers.h"
-#include "opdef/composite.h"
+#include "opdef/composite_internal.h"
 #include "opdef/op_context.h"
 
 /* ---- Callbacks. ---- */
@@ -29,37 +29,12 @@ om_composite_infer(om_op_context *c, om_recipe *recipe)
 	return p.st;
 }
 
-/* The steps of a run, in order. */
-struct step {
-	om_op_context part;             /* bound to its kernel; op NULL: not a part */
-	const om_tensor **from;   /* [nin] sources of the inputs of the part; NULL: absent */
-	om_view_of *view;         /* [nout] the views, for outputs with is_view */
-	bool *is_view;            /* [nout] the output is a view */
-	uint64_t *at;             /* [nout] offset in scratch, for outputs that are not views */
-	bool is_idle;             /* all outputs are views */
-	uint64_t scratch;         /* workspace of the part: offset in scratch */
-
-	om_composite_filler *fill;    /* fills `t`, at offset at[0] of scratch; NULL: not a fill step */
-	const void *of;
-
-	const om_tensor *t;       /* to be filled, or to be copied to an output */
-	bool is_output;           /* copies to an output */
-	uint32_t out;             /* index of that output */
-	uint64_t bytes;           /* number of bytes to copy */
-};
-
-struct om_composite_steps {
-	struct step *step;
-	size_t n, cap;
-	uint64_t most;            /* peak bytes of scratch */
-};
-
-static struct step *
-add_step(om_composite *p)
+struct om_composite_step *
+om_composite_add_step(om_composite *p)
 {
 	struct om_composite_steps *m = p->made;
 
-	OM_PUSH(p->c->mem, m->step, m->n, m->cap, (struct step){.out = 0});
+	OM_PUSH(p->c->mem, m->step, m->n, m->cap, (struct om_composite_step){.out = 0});
 	return &m->step[m->n - 1];
 }
 
@@ -76,21 +51,28 @@ check_outputs(om_composite *p)
 	}
 }
 
+void
+om_composite_record(om_composite *p, om_recipe *recipe)
+{
+	om_session *caller = p->c->session;
+
+	if (!caller) {  /* a query: errors are not reported, but functions may log */
+		p->c->session = om_session_new();
+		om_session_log(p->c->session, NULL, NULL, OM_LOG_QUIET);
+	}
+	recipe(p);
+	check_outputs(p);
+	if (!caller)
+		om_session_free(p->c->session);
+	p->c->session = caller;
+}
+
 om_status
 om_parts_prepare(om_op_context *c, void **state, om_recipe *recipe)
 {
-	om_session *caller = c->session;
 	om_composite p = {.c = c, .doing = OM_PREPARING, .made = OM_NEW(c->mem, struct om_composite_steps)};
 
-	if (!caller) {  /* a query: errors are not reported, but functions may log */
-		c->session = om_session_new();
-		om_session_log(c->session, NULL, NULL, OM_LOG_QUIET);
-	}
-	recipe(&p);
-	check_outputs(&p);
-	if (!caller)
-		om_session_free(c->session);
-	c->session = caller;
+	om_composite_record(&p, recipe);
 	p.made->most = p.most;
 	*state = p.made;
 	return p.st;
@@ -103,7 +85,7 @@ om_parts_workspace(const om_op_context *c)
 }
 
 static om_status
-run_part(om_op_context *c, struct step *s)
+run_part(om_op_context *c, struct om_composite_step *s)
 {
 	om_op_context *part = &s->part;
 	om_tensor *in = (om_tensor *)part->in;
@@ -125,7 +107,7 @@ run_part(om_op_context *c, struct step *s)
 }
 
 static om_status
-run_step(om_op_context *c, struct step *s)
+run_step(om_op_context *c, struct om_composite_step *s)
 {
 	if (s->part.op)
 		return run_part(c, s);
@@ -197,6 +179,10 @@ alloc_scratch(om_composite *p, om_tensor *t)
 	t->data = NULL;
 	if (p->doing == OM_INFERRING || p->st != OM_OK)
 		return 0;
+	if (p->device) {
+		om_composite_device_buffer(p, t);
+		return 0;
+	}
 	if (!om_tensor_bytes(t->type, &t->shape, &bytes)) {
 		om_composite_refuse(p, OM_SHAPE, "the size of an intermediate value is not known");
 		return 0;
@@ -225,9 +211,11 @@ om_composite_filled(om_composite *p, om_dtype type, const om_shape *shape, om_co
 	*t = (om_tensor){.type = type, .shape = *shape};
 	for (size_t k = 0; k < nreads; k++)
 		check_read(p, &reads[k]);
+	if (p->device)
+		om_composite_refuse(p, OM_UNSUPPORTED, "one of its parts is computed by the processor");
 	const uint64_t at = alloc_scratch(p, t);
 	if (p->doing == OM_PREPARING && p->st == OM_OK) {
-		struct step *s = add_step(p);
+		struct om_composite_step *s = om_composite_add_step(p);
 		s->fill = fill;
 		s->of = om_memdup(p->c->mem, of, size);
 		s->t = t;
@@ -245,7 +233,11 @@ prepare_gift(om_composite *p, uint32_t k, const om_tensor *t)
 		om_composite_refuse(p, OM_RUN, "the result does not have the planned size");
 		return;
 	}
-	struct step *s = add_step(p);
+	if (p->device) {
+		om_composite_device_output(p, k, t);
+		return;
+	}
+	struct om_composite_step *s = om_composite_add_step(p);
 	s->t = t;
 	s->is_output = true;
 	s->out = k;
@@ -373,8 +365,10 @@ count_flops(om_composite *p, const om_op_context *part)
 }
 
 static om_status
-prepare_part(om_composite *p, struct step *s)
+prepare_part(om_composite *p, struct om_composite_step *s)
 {
+	if (p->device)
+		return om_composite_device_part(p, s);
 	OM_TRY(om_kernel_bind(&s->part, NULL));
 	const uint64_t most = om_size_sum(p->used, om_piece_size(om_kernel_workspace(&s->part)));
 	p->most = most > p->most ? most : p->most;
@@ -388,7 +382,7 @@ static om_status
 take_part(om_composite *p, const om_op_context *part, const om_tensor *const *in)
 {
 	const uint32_t nin = part->op->nin, nout = part->op->nout;
-	struct step s = {.part = *part, .is_idle = true};
+	struct om_composite_step s = {.part = *part, .is_idle = true};
 
 	s.view = OM_NEWN(p->c->mem, om_view_of, nout);
 	s.is_view = OM_NEWN(p->c->mem, bool, nout);
@@ -407,9 +401,12 @@ take_part(om_composite *p, const om_op_context *part, const om_tensor *const *in
 		return OM_OK;
 	}
 	s.from = om_memdup(p->c->mem, in, nin * sizeof *in);
+	for (uint32_t k = 0; k < nout && p->device; k++)
+		if (s.is_view[k])
+			om_composite_device_view(p, &part->out[k], in[s.view[k].in], s.view[k].offset);
 	if (!s.is_idle)
 		OM_TRY(prepare_part(p, &s));
-	*add_step(p) = s;
+	*om_composite_add_step(p) = s;
 	return OM_OK;
 }
 

@@ -22,6 +22,7 @@ struct om_composite {
 	om_status st;
 	enum { OM_INFERRING, OM_COUNTING, OM_PREPARING } doing;
 	struct om_composite_steps *made;  /* while preparing: the recorded steps */
+	struct om_composite_device *device;   /* while preparing launches for a device; else NULL */
 	uint64_t used, most;      /* current and peak bytes of scratch */
 	double flops;
 };
@@ -31,6 +32,12 @@ om_status om_parts_prepare(om_op_context *c, void **state, om_recipe *recipe);
 uint64_t om_parts_workspace(const om_op_context *c);
 om_status om_parts_run(om_op_context *c);
 void om_composite_cost(const om_op_context *c, om_recipe *recipe, om_cost *cost);
+
+/* Launches for a device, of those of the parts (device_kernel.h): is there a row for each part, and no tensor that a function fills? */
+struct om_launch_list;
+bool om_parts_on_device(const om_op_context *c, om_recipe *recipe);
+uint64_t om_parts_device_scratch(const om_op_context *c, om_recipe *recipe);
+om_status om_parts_launches(const om_op_context *c, om_recipe *recipe, struct om_launch_list *to);
 
 /* The callbacks of a composite definition. */
 #define OM_COMPOSITE_COLUMNS(name)                                                 \
@@ -43,6 +50,15 @@ void om_composite_cost(const om_op_context *c, om_recipe *recipe, om_cost *cost)
 #define OM_PARTS_KERNEL(label, called)                                         \
 	{.domain = "com.microsoft", .name = label, .prepare = called##_prepare,  \
 	 .workspace = om_parts_workspace, .run = om_parts_run}
+
+/* The row of kernels for devices of a composite definition, and what it consists of. */
+#define OM_COMPOSITE_DEVICE(name)                                              \
+	static bool name##_on_device(const om_op_context *c) { return om_parts_on_device(c, name); } \
+	static uint64_t name##_device_scratch(const om_op_context *c) { return om_parts_device_scratch(c, name); } \
+	static om_status name##_launches(const om_op_context *c, struct om_launch_list *to) { return om_parts_launches(c, name, to); }
+#define OM_PARTS_DEVICE(label, called)                                         \
+	{.domain = "com.microsoft", .name = label, .supports = called##_on_device,  \
+	 .scratch = called##_device_scratch, .launches = called##_launches}
 
 /* Attributes of a part: a list terminated by OM_NO_MORE. */
 #define OM_INT(key, v)      {.name = key, .kind = OM_ATTR_INT, .n = 1, .i = (const int64_t[]){v}}

@@ -35,6 +35,25 @@ om_launch_add(om_launch_list *to, const char *unit, const char *prologue, const 
 	return om_launch_add_grid(to, unit, prologue, entry, om_grid_of(to, threads));
 }
 
+const char *
+om_kernel_moved_type(om_dtype t)
+{
+	switch (om_dtype_bits(t)) {
+	case 8: return "u8";
+	case 16: return "u16";
+	case 32: return "u32";
+	case 64: return "u64";
+	default: return NULL;
+	}
+}
+
+om_launch *
+om_launch_typed(om_launch_list *to, const char *unit, const char *kernel, const char *type, int64_t threads)
+{
+	return om_launch_add(to, unit, om_printf(to->mem, "#undef TN\n#define TN %s\n", type),
+		om_printf(to->mem, "%s_%s", kernel, type), (uint64_t)threads);
+}
+
 static void
 add(om_launch *l, om_launch_arg a)
 {

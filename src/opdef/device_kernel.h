@@ -81,6 +81,13 @@ om_grid om_grid_of(const om_launch_list *to, uint64_t threads);
 om_launch *om_launch_add(om_launch_list *to, const char *unit, const char *prologue, const char *entry, uint64_t threads);
 om_launch *om_launch_add_grid(om_launch_list *to, const char *unit, const char *prologue, const char *entry, om_grid grid);
 
+/* The unsigned type of the kernel language of as many bytes as an element has, as "u32"; NULL: there is none. */
+const char *om_kernel_moved_type(om_dtype t);
+
+/* Append a launch of kernel `kernel` of a source for elements of `type`, a type of the kernel language, with `threads` threads in
+ * all. */
+om_launch *om_launch_typed(om_launch_list *to, const char *unit, const char *kernel, const char *type, int64_t threads);
+
 /* Append an argument: all of an input, output or the scratch; a part of one; or a number. */
 void om_launch_in(om_launch *l, uint32_t in);
 void om_launch_out(om_launch *l, uint32_t out);

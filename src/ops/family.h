@@ -162,8 +162,10 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(cpu_qlayer) \
 	_(dist)
 
-/* Families with kernels for devices, terminated in the same way: src/ops/device/NAME.c. */
+/* Families with kernels for devices, terminated in the same way: src/ops/device/NAME.c, and composites of com.microsoft. */
 #define OM_DEVICE_FAMILIES(_)                                                  \
+	_(contrib) \
+	_(contrib_quant) \
 	_(device_elementwise) \
 	_(device_move) \
 	_(device_product) \

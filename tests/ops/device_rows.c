@@ -324,6 +324,13 @@ is_near(double x, double want, double slack)
 	return x == want || (isnan(x) && isnan(want)) || fabs(x - want) <= slack * (1 + fabs(want));
 }
 
+/* Numbers that are computed in parts and then rounded to 8 bits may differ by one step. */
+static bool
+is_next_step(const struct placed *p, om_dtype t, double x, double y)
+{
+	return p->row->domain && om_dtype_bits(t) == 8 && fabs(x - y) <= 1;
+}
+
 static void
 compare(struct bench_of_rows *b, const struct trial *t, const struct placed *p, const om_tensor *want, uint32_t out)
 {
@@ -333,7 +340,7 @@ compare(struct bench_of_rows *b, const struct trial *t, const struct placed *p, 
 		if (same_elements(&got, k, want, k))
 			continue;
 		const double x = number_of(got.type, got.data, k), y = number_of(want->type, want->data, k);
-		if (om_dtype_is_float(want->type) && is_near(x, y, tolerance_of(want->type)))
+		if ((om_dtype_is_float(want->type) && is_near(x, y, tolerance_of(want->type))) || is_next_step(p, want->type, x, y))
 			continue;
 		fail(b, t, "element %lld of output %u (%s) of kernel %s is %.9g, expected %.9g", (long long)k, out,
 			om_dtype_text(want->type), p->list.n ? p->list.launch[0].entry : "?", x, y);

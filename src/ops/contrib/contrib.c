@@ -13,6 +13,7 @@
 #include "ops/tensor/index.h"
 #include "opdef/numbers.h"
 #include "opdef/composite.h"
+#include "opdef/device_kernel.h"
 
 typedef const om_tensor *tensor;
 
@@ -589,5 +590,36 @@ const om_kernel om_kernels_contrib[] = {
 	OM_PARTS_KERNEL("MatMulNBits", matmul_nbits),
 	{.name = "SimplifiedLayerNormalization", .prepare = simplified_norm_prepare,
 	 .workspace = om_parts_workspace, .run = om_parts_run},
+	{0}
+};
+
+/* Those whose parts have kernels for devices. */
+OM_COMPOSITE_DEVICE(gelu)
+OM_COMPOSITE_DEVICE(fast_gelu)
+OM_COMPOSITE_DEVICE(bias_gelu)
+OM_COMPOSITE_DEVICE(quick_gelu)
+OM_COMPOSITE_DEVICE(skip_norm)
+OM_COMPOSITE_DEVICE(skip_simplified_norm)
+OM_COMPOSITE_DEVICE(fused_matmul)
+OM_COMPOSITE_DEVICE(fused_gemm)
+OM_COMPOSITE_DEVICE(fused_conv)
+OM_COMPOSITE_DEVICE(nhwc_conv)
+OM_COMPOSITE_DEVICE(simplified_norm)
+
+const om_device_kernel om_device_kernels_contrib[] = {
+	OM_PARTS_DEVICE("Gelu", gelu),
+	OM_PARTS_DEVICE("FastGelu", fast_gelu),
+	OM_PARTS_DEVICE("BiasGelu", bias_gelu),
+	OM_PARTS_DEVICE("QuickGelu", quick_gelu),
+	OM_PARTS_DEVICE("SkipLayerNormalization", skip_norm),
+	OM_PARTS_DEVICE("SkipSimplifiedLayerNormalization", skip_simplified_norm),
+	OM_PARTS_DEVICE("FusedMatMul", fused_matmul),
+	OM_PARTS_DEVICE("TransposeMatMul", fused_matmul),
+	OM_PARTS_DEVICE("FusedGemm", fused_gemm),
+	OM_PARTS_DEVICE("FusedConv", fused_conv),
+	OM_PARTS_DEVICE("NhwcConv", nhwc_conv),
+	OM_PARTS_DEVICE("NhwcFusedConv", nhwc_conv),
+	{.name = "SimplifiedLayerNormalization", .supports = simplified_norm_on_device,
+	 .scratch = simplified_norm_device_scratch, .launches = simplified_norm_launches},
 	{0}
 };

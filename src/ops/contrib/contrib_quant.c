@@ -8,6 +8,7 @@
 #include "ir/query.h"
 #include "opdef/numbers.h"
 #include "opdef/composite.h"
+#include "opdef/device_kernel.h"
 #include "opdef/geometry/rnn.h"
 
 typedef const om_tensor *tensor;
@@ -431,5 +432,33 @@ const om_kernel om_kernels_contrib_quant[] = {
 	OM_PARTS_KERNEL("MatMulIntegerToFloat", integer_to_float),
 	OM_PARTS_KERNEL("QGemm", quantized_gemm),
 	OM_PARTS_KERNEL("DynamicQuantizeLSTM", dynamic_lstm),
+	{0}
+};
+
+/* Those whose parts have kernels for devices. */
+OM_COMPOSITE_DEVICE(qlinear_add)
+OM_COMPOSITE_DEVICE(qlinear_mul)
+OM_COMPOSITE_DEVICE(qlinear_leaky_relu)
+OM_COMPOSITE_DEVICE(qlinear_sigmoid)
+OM_COMPOSITE_DEVICE(qlinear_softmax)
+OM_COMPOSITE_DEVICE(qlinear_where)
+OM_COMPOSITE_DEVICE(qlinear_concat)
+OM_COMPOSITE_DEVICE(qlinear_global_pool)
+OM_COMPOSITE_DEVICE(qlinear_average_pool)
+OM_COMPOSITE_DEVICE(qlinear_reduce_mean)
+OM_COMPOSITE_DEVICE(quantized_gemm)
+
+const om_device_kernel om_device_kernels_contrib_quant[] = {
+	OM_PARTS_DEVICE("QLinearAdd", qlinear_add),
+	OM_PARTS_DEVICE("QLinearMul", qlinear_mul),
+	OM_PARTS_DEVICE("QLinearLeakyRelu", qlinear_leaky_relu),
+	OM_PARTS_DEVICE("QLinearSigmoid", qlinear_sigmoid),
+	OM_PARTS_DEVICE("QLinearSoftmax", qlinear_softmax),
+	OM_PARTS_DEVICE("QLinearWhere", qlinear_where),
+	OM_PARTS_DEVICE("QLinearConcat", qlinear_concat),
+	OM_PARTS_DEVICE("QLinearGlobalAveragePool", qlinear_global_pool),
+	OM_PARTS_DEVICE("QLinearAveragePool", qlinear_average_pool),
+	OM_PARTS_DEVICE("QLinearReduceMean", qlinear_reduce_mean),
+	OM_PARTS_DEVICE("QGemm", quantized_gemm),
 	{0}
 };

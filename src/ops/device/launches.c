@@ -33,30 +33,11 @@ om_kernel_type(om_dtype t)
 	}
 }
 
-const char *
-om_kernel_moved_type(om_dtype t)
-{
-	switch (om_dtype_bits(t)) {
-	case 8: return "u8";
-	case 16: return "u16";
-	case 32: return "u32";
-	case 64: return "u64";
-	default: return NULL;
-	}
-}
-
 om_launch *
 om_launch_typed_grid(om_launch_list *to, const char *unit, const char *kernel, const char *type, om_grid grid)
 {
 	return om_launch_add_grid(to, unit, om_printf(to->mem, "#undef TN\n#define TN %s\n", type),
 		om_printf(to->mem, "%s_%s", kernel, type), grid);
-}
-
-om_launch *
-om_launch_typed(om_launch_list *to, const char *unit, const char *kernel, const char *type, int64_t threads)
-{
-	return om_launch_add(to, unit, om_printf(to->mem, "#undef TN\n#define TN %s\n", type),
-		om_printf(to->mem, "%s_%s", kernel, type), (uint64_t)threads);
 }
 
 om_launch *

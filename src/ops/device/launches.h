@@ -14,11 +14,7 @@
 /* The type in the kernel language, as "f32"; NULL: it has none. */
 const char *om_kernel_type(om_dtype t);
 
-/* The unsigned type of as many bytes as an element has, as "u32"; NULL: there is none. */
-const char *om_kernel_moved_type(om_dtype t);
-
-/* Append a launch of kernel `kernel` of a source for elements of `type`, with `threads` threads in all; or for a grid. */
-om_launch *om_launch_typed(om_launch_list *to, const char *unit, const char *kernel, const char *type, int64_t threads);
+/* Append a launch of kernel `kernel` of a source for elements of `type`, for a grid. */
 om_launch *om_launch_typed_grid(om_launch_list *to, const char *unit, const char *kernel, const char *type, om_grid grid);
 
 /* The same for a kernel of two types, TN and TO. */
