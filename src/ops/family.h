@@ -101,6 +101,7 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(index) \
 	_(scatter) \
 	_(contrib) \
+	_(contrib_attention) \
 	_(contrib_quant) \
 	_(contrib_attention) \
 	_(norm) \
@@ -165,9 +166,12 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 /* Families with kernels for devices, terminated in the same way: src/ops/device/NAME.c, and composites of com.microsoft. */
 #define OM_DEVICE_FAMILIES(_)                                                  \
 	_(contrib) \
+	_(contrib_attention) \
 	_(contrib_quant) \
+	_(device_attention) \
 	_(device_elementwise) \
 	_(device_move) \
+	_(device_nbits) \
 	_(device_product) \
 	_(device_quant) \
 	_(device_recurrent) \

@@ -448,6 +448,15 @@ try_variant(struct bench_of_rows *b, struct trial *t, const struct text_case *te
 	return more;
 }
 
+/* Operators of two domains may have one name. */
+static bool
+is_case_of(const struct text_case *c, const om_opdef *row)
+{
+	const char *domain = row->domain ? row->domain : "";
+
+	return strcmp(c->name, row->name) == 0 && (*domain ? strstr(c->body, domain) != NULL : !strstr(c->body, "::"));
+}
+
 static void
 try_row(struct bench_of_rows *b, const om_opdef *row)
 {
@@ -458,8 +467,8 @@ try_row(struct bench_of_rows *b, const om_opdef *row)
 		return;
 	while (recipe_of(row) && try_variant(b, &t, NULL, t.variant))
 		t.variant++;
-	for (const struct text_case *c = text_cases; c->name && newest >= NEWEST && !is_of_shared_name(row); c++)
-		if (strcmp(c->name, row->name) == 0)
+	for (const struct text_case *c = text_cases; c->name && newest >= NEWEST; c++)
+		if (is_case_of(c, row))
 			try_variant(b, &t, c, 1);
 }
 

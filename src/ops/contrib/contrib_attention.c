@@ -14,6 +14,7 @@
 #include "ir/query.h"
 #include "opdef/numbers.h"
 #include "opdef/composite.h"
+#include "opdef/device_kernel.h"
 #include "opdef/op_context.h"
 
 typedef const om_tensor *tensor;
@@ -479,5 +480,13 @@ const om_kernel om_kernels_contrib_attention[] = {
 	OM_PARTS_KERNEL("QAttention", quantized_attention),
 	OM_PARTS_KERNEL("MultiHeadAttention", multi_head),
 	OM_PARTS_KERNEL("RotaryEmbedding", rotary),
+	{0}
+};
+
+/* Those whose parts have kernels for devices. */
+OM_COMPOSITE_DEVICE(multi_head)
+
+const om_device_kernel om_device_kernels_contrib_attention[] = {
+	OM_PARTS_DEVICE("MultiHeadAttention", multi_head),
 	{0}
 };

@@ -446,6 +446,7 @@ OM_COMPOSITE_DEVICE(qlinear_concat)
 OM_COMPOSITE_DEVICE(qlinear_global_pool)
 OM_COMPOSITE_DEVICE(qlinear_average_pool)
 OM_COMPOSITE_DEVICE(qlinear_reduce_mean)
+OM_COMPOSITE_DEVICE(dynamic_matmul)
 OM_COMPOSITE_DEVICE(quantized_gemm)
 
 const om_device_kernel om_device_kernels_contrib_quant[] = {
@@ -459,6 +460,7 @@ const om_device_kernel om_device_kernels_contrib_quant[] = {
 	OM_PARTS_DEVICE("QLinearGlobalAveragePool", qlinear_global_pool),
 	OM_PARTS_DEVICE("QLinearAveragePool", qlinear_average_pool),
 	OM_PARTS_DEVICE("QLinearReduceMean", qlinear_reduce_mean),
+	OM_PARTS_DEVICE("DynamicQuantizeMatMul", dynamic_matmul),
 	OM_PARTS_DEVICE("QGemm", quantized_gemm),
 	{0}
 };

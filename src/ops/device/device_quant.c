@@ -90,6 +90,36 @@ dequantize_launches(const om_op_context *c, om_launch_list *to)
 	return add_linear(c, to, "dequantize", c->out[0].type, c->in[0].type);
 }
 
+/* ---- DynamicQuantizeLinear: scale and zero point first. ---- */
+
+static bool
+dynamic_supports(const om_op_context *c)
+{
+	return om_has_out(c, 0) && om_has_out(c, 1) && om_has_out(c, 2);
+}
+
+static om_status
+dynamic_launches(const om_op_context *c, om_launch_list *to)
+{
+	const int64_t n = om_shape_count(&c->in[0].shape);
+	om_launch *range = om_launch_typed_grid(to, "dynamic_scale", "dynamic_scale", "f32", (om_grid){.threads = 256, .blocks = {1, 1, 1}});
+
+	om_launch_in(range, 0);
+	om_launch_out(range, 1);
+	om_launch_out(range, 2);
+	om_launch_i64(range, n);
+	om_launch *l = om_launch_pair(to, "quantize", "quantize", "f32", "u8", om_grid_of(to, (uint64_t)n));
+	om_launch_in(l, 0);
+	om_launch_part(l, OM_ARG_IN, OM_OPERAND_OUT, 1, 0, 0);
+	om_launch_part(l, OM_ARG_IN, OM_OPERAND_OUT, 2, 0, 0);
+	om_launch_out(l, 0);
+	om_launch_i64(l, n);
+	om_launch_i64(l, 1);
+	om_launch_i64(l, n);
+	om_launch_i32(l, 1);
+	return OM_OK;
+}
+
 /* ---- MatMulInteger. ---- */
 
 static bool
@@ -149,6 +179,7 @@ product_launches(const om_op_context *c, om_launch_list *to)
 const om_device_kernel om_device_kernels_device_quant[] = {
 	{.name = "QuantizeLinear", .types = {QUANTIZED, QUANTIZED}, .supports = quantize_supports, .launches = quantize_launches},
 	{.name = "DequantizeLinear", .types = {OF_BYTES, QUANTIZED}, .supports = dequantize_supports, .launches = dequantize_launches},
+	{.name = "DynamicQuantizeLinear", .types = {OF(FLOAT32)}, .supports = dynamic_supports, .launches = dynamic_launches},
 	{.name = "MatMulInteger", .types = {OF_BYTES, OF_BYTES}, .supports = product_supports, .launches = product_launches},
 	{0}
 };
