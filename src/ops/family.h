@@ -176,6 +176,7 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(device_quant) \
 	_(device_recurrent) \
 	_(device_reduce) \
+	_(device_resize) \
 	_(device_scan) \
 	_(device_window)
 
