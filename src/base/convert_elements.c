@@ -322,7 +322,7 @@ write_small_reals(struct strip *s, om_dtype to, void *out, int64_t at, int n, bo
 }
 
 static void
-write(struct strip *s, om_dtype to, void *out, int64_t at, int n, bool saturate)
+write_strip(struct strip *s, om_dtype to, void *out, int64_t at, int n, bool saturate)
 {
 	switch (to) {
 	WRITE_FLOAT(FLOAT32, float)
@@ -442,6 +442,6 @@ om_convert(om_dtype to, void *out, om_dtype from, const void *in, int64_t n, boo
 	for (int64_t at = 0; at < n; at += STRIP) {
 		const int m = n - at < STRIP ? (int)(n - at) : STRIP;
 		s.kind = load(&s, from, in, at, m);
-		write(&s, to, out, at, m, saturate);
+		write_strip(&s, to, out, at, m, saturate);
 	}
 }

@@ -336,7 +336,7 @@ tell_unknown(om_cli *c, const struct part *part)
 }
 
 static void
-tell(om_cli *c, const struct result *r, uint64_t whole)
+tell_result(om_cli *c, const struct result *r, uint64_t whole)
 {
 	char a[32], b[32], x[32];
 
@@ -418,7 +418,7 @@ run(om_cli *c)
 	OM_TRY(find_cuts(&x));
 	OM_TRY(write_parts(&x, &r));
 	om_cli_tell_values(c, c->arg[1]);
-	tell(c, &r, whole);
+	tell_result(c, &r, whole);
 	return OM_OK;
 }
 

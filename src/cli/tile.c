@@ -21,7 +21,7 @@ struct result {
 /* ---- Text. ---- */
 
 static void
-tell(om_cli *c, const char *out, const struct result *r)
+tell_result(om_cli *c, const char *out, const struct result *r)
 {
 	const om_tiling *t = r->t;
 	char before[32], after[32];
@@ -107,7 +107,7 @@ run(om_cli *c)
 	if (json)
 		OM_TRY(om_cli_write(c, json, write_json, &r));
 	if (!json || strcmp(json, "-") != 0)
-		tell(c, out, &r);
+		tell_result(c, out, &r);
 	return OM_OK;
 }
 

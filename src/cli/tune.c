@@ -55,7 +55,7 @@ tell_plan(const char *name, const om_tuned_plan *p)
 }
 
 static void
-tell(om_cli *c, const om_tuned *t)
+tell_result(om_cli *c, const om_tuned *t)
 {
 	uint32_t changed = 0;
 
@@ -200,7 +200,7 @@ run(om_cli *c)
 	if (json)
 		OM_TRY(om_cli_write(c, json, write_json, t));
 	if ((!json || strcmp(json, "-") != 0) && !c->quiet)
-		tell(c, t);
+		tell_result(c, t);
 	return OM_OK;
 }
 

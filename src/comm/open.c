@@ -33,14 +33,14 @@ om_status
 om_comm_mpi_open(om_session *s, double limit, om_comm **out)
 {
 	static const om_comm_calls calls = {om_fail, om_session_is_stopped, om_sum_into, om_dtype_bits, now_ms};
-	om_comm_module_fn *open;
+	om_comm_module_fn *open_comm;
 
 	*out = NULL;
 	void *symbol = om_load_module("onnxmem-mpi.so", "om_comm_module");
 	if (!symbol)
 		return om_fail(s, OM_UNSUPPORTED, "there is no module for MPI: %s; build it with --with-mpi", om_load_module_error());
-	memcpy(&open, &symbol, sizeof open);
-	OM_TRY(open(&calls, s, limit, out));
+	memcpy(&open_comm, &symbol, sizeof open_comm);
+	OM_TRY(open_comm(&calls, s, limit, out));
 	if ((*out)->ops->size != sizeof(om_comm_ops))
 		return om_fail(s, OM_UNSUPPORTED, "the module onnxmem-mpi.so is of another version of onnxmem");
 	return OM_OK;

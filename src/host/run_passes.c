@@ -200,7 +200,7 @@ check(om_host *h, om_prog *p, const om_pass *pass)
 }
 
 static void
-tell(om_host *h, om_prog *p, const om_run *r, double ms)
+tell_run(om_host *h, om_prog *p, const om_run *r, double ms)
 {
 	if (h->hook)
 		h->hook(h->hook_arg, r->pass, r, p, ms);
@@ -227,7 +227,7 @@ run_pass(om_host *h, om_prog *p, const om_pass *pass, const char *const *value)
 	if (st == OM_OK)
 		st = check(h, p, pass);
 	if (st == OM_OK)
-		tell(h, p, &r, ms);
+		tell_run(h, p, &r, ms);
 	else
 		om_facts_set(p, p->has & ~pass->gives, 0), om_assignment_settle(p);
 	om_arena_free(scratch);

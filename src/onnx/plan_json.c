@@ -803,7 +803,7 @@ document(struct writer *w, const char *digest)
 }
 
 static om_status
-write(struct writer *w, const char *digest, char **out)
+write_plan(struct writer *w, const char *digest, char **out)
 {
 	json_t *j = document(w, digest);
 
@@ -837,7 +837,7 @@ om_plan_json_for(om_session *s, const om_prog *p, const char *digest, char **jso
 	w.mem = om_arena_new();
 	w.ops = om_ops_by_index(p, w.mem);
 	w.values = om_values_by_name(p, w.mem);
-	const om_status st = write(&w, digest, json);
+	const om_status st = write_plan(&w, digest, json);
 	om_arena_free(w.mem);
 	return st;
 }

@@ -30,7 +30,7 @@ size_text(om_arena *mem, uint64_t bytes)
 
 /* A paragraph, wrapped on a terminal. */
 static void
-tell(const struct out *o, unsigned indent, const char *text)
+put_paragraph(const struct out *o, unsigned indent, const char *text)
 {
 	fprintf(o->to, "%*s", (int)indent, "");
 	om_wrap(o->to, om_clean_text(o->mem, text), indent, indent, o->r->width ? o->r->width : UINT_MAX);
@@ -108,10 +108,10 @@ relation(const struct out *o)
 		return;
 	putc('\n', o->to);
 	if (plan->floor)
-		tell(o, 0, "No order and no packing of this program gets below the floor: only splitting its op (onnxmem tile), fusing it with "
+		put_paragraph(o, 0, "No order and no packing of this program gets below the floor: only splitting its op (onnxmem tile), fusing it with "
 			"others, or elements of fewer bits (lower precision) do.");
 	else
-		tell(o, 0, "The floor is not known: nothing is proven for ops in bodies that may not run, and for values that may be in "
+		put_paragraph(o, 0, "The floor is not known: nothing is proven for ops in bodies that may not run, and for values that may be in "
 			"memory of the caller.");
 }
 
@@ -194,7 +194,7 @@ change(const struct out *o, const om_rung *g, bool is_highest)
 		several ? " at each of these steps" : "", several ? "at least " : "", size_text(o->mem, g->bytes - g->own),
 		is_highest ? "" : "and the higher peaks ", size_text(o->mem, g->reach));
 
-	tell(o, 2, g->next ? om_printf(o->mem, "%s The next peak is %s.", text, size_text(o->mem, g->next)) : text);
+	put_paragraph(o, 2, g->next ? om_printf(o->mem, "%s The next peak is %s.", text, size_text(o->mem, g->next)) : text);
 }
 
 static void
@@ -207,7 +207,7 @@ rung(const struct out *o, const om_ladder *l, uint32_t k)
 		n > 1 ? om_printf(o->mem, ", at %" PRIu32 " steps", n) : "");
 	for (uint32_t i = 0; i < g->n && i < PEAKS; i++) {
 		const om_peak_step *p = &g->at[i];
-		tell(o, 2, om_printf(o->mem, "at step %" PRIu32 " of %" PRIu32 ", %s", p->step, o->r->steps,
+		put_paragraph(o, 2, om_printf(o->mem, "at step %" PRIu32 " of %" PRIu32 ", %s", p->step, o->r->steps,
 			p->op ? om_op_where(p->op, o->mem) : "the end of the graph"));
 		live(o, p);
 	}

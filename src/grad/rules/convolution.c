@@ -160,7 +160,7 @@ of_weights(om_grad *g, const struct weights *v)
 /* ---- Both operators. ---- */
 
 static bool
-read(om_grad *g, bool grows, struct om_window *w)
+read_window(om_grad *g, bool grows, struct om_window *w)
 {
 	const om_op *op = om_grad_op(g);
 	const om_shape *weights = &op->in[1]->shape;
@@ -204,7 +204,7 @@ Conv_grad(om_grad *g)
 	const int64_t group = om_attr_int(om_grad_op(g), "group");
 	struct om_window w;
 
-	if (!read(g, false, &w))
+	if (!read_window(g, false, &w))
 		return;
 	bias_grad(g);
 	if (om_grad_is_needed(g, 1))
@@ -221,7 +221,7 @@ ConvTranspose_grad(om_grad *g)
 	const int64_t group = om_attr_int(om_grad_op(g), "group");
 	struct om_window w;
 
-	if (!read(g, true, &w))
+	if (!read_window(g, true, &w))
 		return;
 	w = om_window_turned(&w);
 	bias_grad(g);

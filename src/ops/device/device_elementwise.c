@@ -25,7 +25,7 @@ enum {
 
 /* In the order of the sources. */
 enum { INT_ABS, INT_NEG, INT_SIGN, INT_NOT, INT_RELU };
-enum { INT_ADD, INT_SUB, INT_MUL, INT_MAX, INT_MIN, INT_AND, INT_OR, INT_XOR };
+enum { INTEGER_ADD, INTEGER_SUB, INTEGER_MUL, INTEGER_MAX, INTEGER_MIN, INTEGER_AND, INTEGER_OR, INTEGER_XOR };
 enum { IS_EQUAL, IS_LESS, IS_LESS_OR_EQUAL, IS_GREATER, IS_GREATER_OR_EQUAL, IS_AND, IS_OR, IS_DIFFERENT };
 enum { TEST_NOT, TEST_NAN, TEST_INFINITE };
 
@@ -135,8 +135,8 @@ static const struct function binary[] = {
 	{"Sum", OM_MAP_ADD}, {0}
 };
 static const struct function integer_binary[] = {
-	{"Add", INT_ADD}, {"BitwiseAnd", INT_AND}, {"BitwiseOr", INT_OR}, {"BitwiseXor", INT_XOR}, {"Max", INT_MAX},
-	{"Min", INT_MIN}, {"Mul", INT_MUL}, {"Sub", INT_SUB}, {0}
+	{"Add", INTEGER_ADD}, {"BitwiseAnd", INTEGER_AND}, {"BitwiseOr", INTEGER_OR}, {"BitwiseXor", INTEGER_XOR}, {"Max", INTEGER_MAX},
+	{"Min", INTEGER_MIN}, {"Mul", INTEGER_MUL}, {"Sub", INTEGER_SUB}, {0}
 };
 static const struct function comparisons[] = {
 	{"And", IS_AND}, {"Equal", IS_EQUAL}, {"Greater", IS_GREATER}, {"GreaterOrEqual", IS_GREATER_OR_EQUAL}, {"Less", IS_LESS},
