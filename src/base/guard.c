@@ -6,6 +6,7 @@
 
 #include "base/guard.h"
 #include "base/mute.h"
+#include "base/system.h"
 
 /* Per thread; NULL outside of calls of the library. */
 static _Thread_local struct om_guard *innermost;
@@ -115,7 +116,5 @@ om_memory_zeroed(size_t n)
 void *
 om_memory_aligned(size_t align, size_t n)
 {
-	void *p;
-
-	return is_allowed(n) && posix_memalign(&p, align, n ? n : 1) == 0 ? p : NULL;
+	return is_allowed(n) ? om_aligned_new(align, n) : NULL;
 }

@@ -65,8 +65,8 @@ void om_guard_fail(size_t wanted);
 void om_guard_keep(struct om_link *l);
 void om_link_remove(struct om_link *l);
 
-/* Allocate memory to be released with free(), subject to the allowance of the session of the
- * innermost guard.  NULL if memory runs out or the session denies it. */
+/* Allocate memory to be released with free(), or with om_aligned_free() if it is aligned, subject to the allowance of the session of
+ * the innermost guard.  NULL if memory runs out or the session denies it. */
 void *om_memory_zeroed(size_t n);
 void *om_memory_aligned(size_t align, size_t n);
 

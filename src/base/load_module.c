@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/load_module.h"
+#include "base/system.h"
 #include "onnxmem/version.h"
 
 void
@@ -18,7 +19,7 @@ om_module_folder(char out[OM_MODULE_FOLDER])
 	Dl_info library;
 
 	memcpy(&address, &function, sizeof address);
-	const char *slash = dladdr(address, &library) && library.dli_fname ? strrchr(library.dli_fname, '/') : NULL;
+	const char *slash = dladdr(address, &library) && library.dli_fname ? om_path_slash(library.dli_fname) : NULL;
 	snprintf(out, OM_MODULE_FOLDER, "%s", OM_MODULEDIR);
 	if (!slash)
 		return;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/output_file.h"
+#include "base/system.h"
 #include "onnxmem/arena.h"
 
 enum {
@@ -63,7 +64,7 @@ is_direct(const char *path, const struct stat *st)
 static size_t
 folder_length(const char *path)
 {
-	const char *slash = strrchr(path, '/');
+	const char *slash = om_path_slash(path);
 
 	return slash ? (size_t)(slash - path) + 1 : 0;
 }
@@ -321,22 +322,20 @@ om_output_write(om_session *s, const char *path, om_output_writer *write, void *
 	return st;
 }
 
-/* An error of a stream in memory is that there is no more of it; closing it sets its data. */
 om_status
 om_output_memory(om_session *s, const char *what, om_output_writer *write, void *arg, char **data, size_t *size)
 {
 	struct output o = {.session = s, .path = what, .write = write, .arg = arg};
-	char *bytes = NULL;
+	struct om_memory_stream memory;
 
 	*data = NULL;
 	*size = 0;
-	o.to = open_memstream(&bytes, size);
+	o.to = om_memory_stream_open(&memory);
 	if (!o.to)
 		return om_fail(s, OM_MEMORY, "there is no memory for %s", what);
 	om_status st = om_guarded(s, run_writer, &o);
-	const bool is_whole = !ferror(o.to) && fflush(o.to) == 0;
-	fclose(o.to);
-	if (st == OM_OK && !is_whole)
+	char *bytes = om_memory_stream_close(&memory, size);
+	if (st == OM_OK && !bytes)
 		st = om_fail(s, OM_MEMORY, "there is no memory for %s", what);
 	if (st == OM_OK) {
 		*data = bytes;

@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/parallel.h"
 #include "base/pause.h"
+#include "base/system.h"
 
 /* The parts of `state`: threads in the loop, whether it is open, its generation. */
 #define OPEN (UINT64_C(1) << 31)
@@ -275,11 +276,11 @@ start_thread(om_workers *w)
 static om_workers *
 new_pool(uint32_t nthread)
 {
-	om_workers *w = aligned_alloc(CACHE_LINE, sizeof *w);
+	om_workers *w = om_aligned_new(CACHE_LINE, sizeof *w);
 	struct thread *t = calloc(nthread, sizeof *t);
 
 	if (!w || !t) {
-		free(w);
+		om_aligned_free(w);
 		free(t);
 		return NULL;
 	}
@@ -323,5 +324,5 @@ om_workers_free(om_workers *w)
 	pthread_cond_destroy(&w->opened);
 	pthread_mutex_destroy(&w->lock);
 	free(w->thread);
-	free(w);
+	om_aligned_free(w);
 }

@@ -12,6 +12,7 @@
 #include "base/half.h"
 #include "base/saturate.h"
 #include "base/shape.h"
+#include "base/system.h"
 #include "cli/archive.h"
 #include "cli/caches.h"
 #include "cli/data.h"
@@ -253,7 +254,7 @@ fill_input(om_cli *c, const om_value *v, const om_shape *of, struct fill *f, om_
 		return om_fail(c->session, OM_USAGE, "input %s: %s %s cannot be filled: its size is unknown",
 			v->name, om_dtype_text(v->type.elem), om_shape_text(of, shape, sizeof shape));
 	*t = (om_tensor){.type = v->type.elem, .shape = *of};
-	if (posix_memalign(&t->data, 64, bytes ? bytes : 1) != 0) {
+	if (!(t->data = om_aligned_new(64, bytes))) {
 		*t = (om_tensor){.type = OM_UNDEFINED};
 		return om_fail(c->session, OM_MEMORY, "input %s: cannot allocate its %llu bytes", v->name,
 			(unsigned long long)bytes);

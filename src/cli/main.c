@@ -234,6 +234,15 @@ run_words(void *arg)
 	return run_command(w->c);
 }
 
+/* Beyond the limit of file sizes, writing fails as on a full disk, instead of ending the process. */
+static void
+ignore_size_limit(void)
+{
+#ifdef SIGXFSZ
+	signal(SIGXFSZ, SIG_IGN);
+#endif
+}
+
 int
 main(int argc, char **argv)
 {
@@ -243,8 +252,7 @@ main(int argc, char **argv)
 		fprintf(stderr, "onnxmem: %s\n", om_status_text(OM_MEMORY));
 		return om_status_exit(OM_MEMORY);
 	}
-	/* Beyond the limit of file sizes, writing fails as on a full disk, instead of ending the process. */
-	signal(SIGXFSZ, SIG_IGN);
+	ignore_size_limit();
 	om_status st = om_guarded(c.session, run_words, &(struct words){&c, argc, argv});
 	om_cli_progress_end(&c);
 	if (st == OM_OK && (fflush(stdout) != 0 || ferror(stdout)))

@@ -1,29 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pool of processes.  Each writes to a pipe; the pool polls all pipes until one is readable or
- * the first time limit expires.  End of file means that the process has ended, because only that
- * process holds the write end. */
+/* A pool of processes.  Each writes to a pipe; the pool waits until one is readable or the first time limit expires. */
 #include <config.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/wait.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "cli/process.h"
 #include "cli/process_pool.h"
 
 enum { MAX_OUTPUT = 1 << 24 };
 
 struct worker {
 	size_t job;
-	pid_t pid;
-	int from;
 	double start;
 	bool late;
 	size_t cap;
@@ -34,59 +26,29 @@ struct pool {
 	om_arena *mem;
 	om_job *job;
 	struct worker *worker;
-	struct pollfd *wait;
+	struct om_process *process;   /* of each worker */
+	bool *ready;
 	size_t nworker;
 	double limit;
 };
 
-/* The child keeps standard error, for the message of a crash. */
-static void
-be_child(const om_job *job, int to)
-{
-	const int null = open("/dev/null", O_RDWR);
-
-	if (null >= 0) {
-		dup2(null, STDIN_FILENO);
-		dup2(null, STDOUT_FILENO);
-	}
-	job->run(job->arg, to);
-	_exit(0);
-}
-
 static om_status
 start(struct pool *p, size_t k)
 {
-	struct worker *w = &p->worker[p->nworker];
-	int ends[2];
-
-	fflush(NULL);
-	if (pipe(ends) != 0)
-		return om_fail(p->session, OM_IO, "no pipe for a process: %s", strerror(errno));
-	fcntl(ends[0], F_SETFD, FD_CLOEXEC);
-	const pid_t pid = fork();
-	if (pid == 0) {
-		close(ends[0]);
-		for (size_t i = 0; i < p->nworker; i++)
-			close(p->worker[i].from);
-		be_child(&p->job[k], ends[1]);
-	}
-	close(ends[1]);
-	if (pid < 0) {
-		close(ends[0]);
+	if (!om_process_start(&p->process[p->nworker], k, p->job[k].run, p->job[k].arg, p->process, p->nworker))
 		return om_fail(p->session, OM_IO, "a process could not be started: %s", strerror(errno));
-	}
-	*w = (struct worker){.job = k, .pid = pid, .from = ends[0], .start = om_now_ms()};
-	p->nworker++;
+	p->worker[p->nworker++] = (struct worker){.job = k, .start = om_now_ms()};
 	return OM_OK;
 }
 
 /* False at the end of its output. */
 static bool
-read_output(struct pool *p, struct worker *w)
+read_output(struct pool *p, size_t at)
 {
+	struct worker *w = &p->worker[at];
 	om_job *job = &p->job[w->job];
 	char piece[4096];
-	const ssize_t n = read(w->from, piece, sizeof piece);
+	const ssize_t n = read(p->process[at].from, piece, sizeof piece);
 
 	if (n < 0 && errno == EINTR)
 		return true;
@@ -110,19 +72,12 @@ finish(struct pool *p, size_t at)
 {
 	struct worker *w = &p->worker[at];
 	om_job *job = &p->job[w->job];
-	int status = 0;
+	const char *died = om_process_end(&p->process[at], p->mem);
 
-	close(w->from);
-	while (waitpid(w->pid, &status, 0) < 0 && errno == EINTR)
-		;
 	job->ms = om_now_ms() - w->start;
-	if (w->late)
-		job->died = om_printf(p->mem, "took longer than %g seconds", p->limit);
-	else if (WIFSIGNALED(status))
-		job->died = om_printf(p->mem, "crashed: %s", strsignal(WTERMSIG(status)));
-	else if (status != 0)
-		job->died = om_printf(p->mem, "ended with status %d", WEXITSTATUS(status));
+	job->died = w->late ? om_printf(p->mem, "took longer than %g seconds", p->limit) : died;
 	*w = p->worker[--p->nworker];
+	p->process[at] = p->process[p->nworker];
 }
 
 /* Milliseconds until the first time limit expires; -1: there is none. */
@@ -139,7 +94,7 @@ next_limit(struct pool *p)
 		const double left = w->start + p->limit * 1e3 - now;
 		if (left <= 0 && !w->late) {
 			w->late = true;
-			kill(w->pid, SIGKILL);
+			om_process_kill(&p->process[k]);
 		}
 		if (!w->late)
 			first = fmin(first, left);
@@ -152,12 +107,10 @@ wait_some(struct pool *p, void (*done)(void *arg, size_t k), void *arg)
 {
 	const int ms = next_limit(p);
 
-	for (size_t k = 0; k < p->nworker; k++)
-		p->wait[k] = (struct pollfd){.fd = p->worker[k].from, .events = POLLIN};
-	if (poll(p->wait, p->nworker, ms) <= 0)
+	if (!om_process_wait(p->process, p->nworker, ms, p->ready))
 		return;
 	for (size_t k = p->nworker; k-- > 0;) {      /* the last worker replaces one that has ended */
-		if (!p->wait[k].revents || read_output(p, &p->worker[k]))
+		if (!p->ready[k] || read_output(p, k))
 			continue;
 		const size_t job = p->worker[k].job;
 		finish(p, k);
@@ -167,14 +120,23 @@ wait_some(struct pool *p, void (*done)(void *arg, size_t k), void *arg)
 
 om_status
 om_process_pool_run(om_session *s, om_arena *mem, om_job *job, size_t n, size_t many, double limit,
-	void (*done)(void *arg, size_t k), void *arg)
+	void (*done)(void *arg, size_t k), void *arg, bool *is_job)
 {
 	struct pool p = {.session = s, .mem = mem, .job = job, .limit = limit};
 	om_status st = OM_OK;
 	size_t next = 0;
+	int to;
 
+	*is_job = om_process_is_job(&next, &to);
+	if (*is_job) {
+		if (next < n)
+			job[next].run(job[next].arg, to);
+		return OM_OK;
+	}
+	many = many < OM_PROCESSES ? many : OM_PROCESSES;
 	p.worker = OM_NEWN(mem, struct worker, many);
-	p.wait = OM_NEWN(mem, struct pollfd, many);
+	p.process = OM_NEWN(mem, struct om_process, many);
+	p.ready = OM_NEWN(mem, bool, many);
 	while (next < n || p.nworker) {
 		while (st == OM_OK && next < n && p.nworker < many)
 			st = start(&p, next++);

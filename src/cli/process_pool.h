@@ -17,8 +17,8 @@ typedef struct om_job {
 } om_job;
 
 /* Run all jobs, `many` at a time, each for at most `limit` seconds (0: no limit).  `done` is
- * called for each in order of completion. */
+ * called for each in order of completion.  `*is_job`: this is the process of a job, which has run here: nothing is left to do. */
 om_status om_process_pool_run(om_session *s, om_arena *mem, om_job *job, size_t n, size_t many, double limit,
-	void (*done)(void *arg, size_t k), void *arg);
+	void (*done)(void *arg, size_t k), void *arg, bool *is_job);
 
 #endif

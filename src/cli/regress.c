@@ -9,9 +9,12 @@
 #include <unistd.h>
 
 #include "base/output_file.h"
+#include "base/system.h"
 #include "cli/model_source.h"
 #include "cli/process_pool.h"
 #include "cli/suite.h"
+
+enum { TEMPORARY = 300 };
 
 struct regress {
 	om_cli *c;
@@ -23,7 +26,8 @@ struct regress {
 	bool tap;                /* on standard output, as models complete */
 	om_baseline baseline;
 	bool all;
-	char folder[64];         /* for temporary files */
+	bool is_job;             /* this process has run one model, and is done */
+	char folder[TEMPORARY + 16]; /* for temporary files */
 };
 
 /* ---- Selection. ---- */
@@ -134,7 +138,7 @@ take_outcome(void *arg, size_t k)
 static om_status
 prepare(struct regress *r)
 {
-	const char *tmp = getenv("TMPDIR");
+	char tmp[TEMPORARY];
 	const size_t n = r->suite.ntrial;
 	om_arena *mem = r->c->mem;
 
@@ -142,7 +146,7 @@ prepare(struct regress *r)
 	r->job = OM_NEWN(mem, om_job, n);
 	r->over = OM_NEWN(mem, bool, n);
 	struct om_regress_case_job *arg = OM_NEWN(mem, struct om_regress_case_job, n);
-	tmp = tmp && *tmp == '/' && strlen(tmp) < 40 ? tmp : "/tmp";
+	om_temporary_folder(tmp, sizeof tmp);
 	snprintf(r->folder, sizeof r->folder, "%s/onnxmem-XXXXXX", tmp);
 	if (!mkdtemp(r->folder)) {
 		const int error = errno;
@@ -183,7 +187,7 @@ try_models(struct regress *r)
 		printf("1..%zu\n", r->suite.ntrial);
 	if (om_cli_has(r->c, "merge"))
 		return merge(r);
-	return om_process_pool_run(r->c->session, r->c->mem, r->job, r->suite.ntrial, (size_t)jobs, r->suite.limit, take_outcome, r);
+	return om_process_pool_run(r->c->session, r->c->mem, r->job, r->suite.ntrial, (size_t)jobs, r->suite.limit, take_outcome, r, &r->is_job);
 }
 
 static om_status
@@ -241,11 +245,11 @@ run(om_cli *c)
 	om_status st = prepare(&r);
 	if (st == OM_OK)
 		st = try_models(&r);
-	if (st == OM_OK)
+	if (st == OM_OK && !r.is_job)
 		st = write_files(&r);
 	if (*r.folder)
 		om_remove_folder(r.folder);
-	return st == OM_OK ? conclude(&r) : st;
+	return st == OM_OK && !r.is_job ? conclude(&r) : st;
 }
 
 static const om_opt opts[] = {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system.h"
 #include "cli/suite.h"
 #include "report/report.h"
 
@@ -171,18 +172,19 @@ om_status
 om_github_summary(om_cli *c, const om_results *r)
 {
 	const char *path = getenv("GITHUB_STEP_SUMMARY");
-	char *text = NULL;
-	size_t n = 0;
+	struct om_memory_stream memory;
+	size_t n;
 
 	if (!path || !*path) {
 		om_warn(c->session, "GITHUB_STEP_SUMMARY names no file: there is no table of results");
 		return OM_OK;
 	}
-	FILE *to = open_memstream(&text, &n);
+	FILE *to = om_memory_stream_open(&memory);
 	if (!to)
 		return om_fail(c->session, OM_MEMORY, "there is no memory for the summary");
 	put_summary(c, to, r);
-	const om_status st = fclose(to) == 0 ? append(c, path, text, n)
+	char *text = om_memory_stream_close(&memory, &n);
+	const om_status st = text ? append(c, path, text, n)
 		: om_fail(c->session, OM_MEMORY, "there is no memory for the summary");
 	free(text);
 	return st;

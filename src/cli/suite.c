@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/system.h"
 #include "cli/suite.h"
 
 enum { MAX_DEPTH = 4 };
@@ -90,7 +91,7 @@ names_in(om_cli *c, const char *folder, const char ***name, size_t *n)
 om_status
 om_suite_data(om_cli *c, const char *model, const char ***folder, size_t *n)
 {
-	const char *slash = strrchr(model, '/');
+	const char *slash = om_path_slash(model);
 	const char *beside = slash ? om_strndup(c->mem, model, (size_t)(slash - model)) : ".", **name;
 	size_t all, cap = 0;
 
@@ -160,11 +161,11 @@ add_folder(om_cli *c, om_suite *suite, const om_regress_case *like, const char *
 	const char **name, *folder = om_printf(c->mem, "%s/%s", suite->folder, below);
 	size_t n;
 
-	OM_TRY(names_in(c, *below == '/' ? below : folder, &name, &n));
+	OM_TRY(names_in(c, om_path_is_absolute(below) ? below : folder, &name, &n));
 	for (size_t k = 0; k < n; k++) {
 		const char *path = om_printf(c->mem, "%s%s", below, name[k]);
 		const char *full = om_printf(c->mem, "%s/%s", suite->folder, path);
-		if (is_folder(*path == '/' ? path : full)) {
+		if (is_folder(om_path_is_absolute(path) ? path : full)) {
 			if (depth < MAX_DEPTH && strncmp(name[k], "test_data_set_", 14) != 0)
 				OM_TRY(add_folder(c, suite, like, om_printf(c->mem, "%s/", path), at, depth + 1));
 		} else if (ends_in(name[k], ".onnx")) {
@@ -195,7 +196,7 @@ om_suite_file(om_cli *c, const om_suite *suite, size_t k)
 
 	if (!path)
 		return suite->path;
-	if (*path == '/' || strcmp(folder, ".") == 0)
+	if (om_path_is_absolute(path) || strcmp(folder, ".") == 0)
 		return path;
 	return om_printf(c->mem, "%s%s%s", folder, ends_in(folder, "/") ? "" : "/", path);
 }
@@ -364,7 +365,7 @@ read_suite(struct reader *r, json_t *j)
 	s->name = name ? name : s->name;
 	s->repeat = repeat < 1 ? 1 : (uint64_t)repeat;
 	if (baseline) {
-		s->baseline = *baseline == '/' ? baseline : om_printf(r->c->mem, "%s/%s", s->folder, baseline);
+		s->baseline = om_path_is_absolute(baseline) ? baseline : om_printf(r->c->mem, "%s/%s", s->folder, baseline);
 		s->baseline_wanted = true;
 	}
 	if (!json_is_array(models))
@@ -378,7 +379,7 @@ static om_status
 read_file(om_cli *c, const char *path, om_suite *suite)
 {
 	struct reader r = {.c = c, .where = path, .suite = suite};
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const char *slash = om_path_slash(path), *name = slash ? slash + 1 : path;
 	const char *dot = strrchr(name, '.');
 	json_error_t error;
 
@@ -402,7 +403,7 @@ static const char *
 name_of_folder(om_cli *c, const char *path)
 {
 	char *full = realpath(path, NULL);
-	const char *slash = full ? strrchr(full, '/') : NULL;
+	const char *slash = full ? om_path_slash(full) : NULL;
 	const char *name = slash && slash[1] ? om_strdup(c->mem, slash + 1) : path;
 
 	free(full);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/sizes.h"
+#include "base/system.h"
 #include "eager/eager_internal.h"
 
 /* The class of a size, and the bytes of its blocks; UINT64_MAX if there are none so large. */
@@ -111,7 +112,7 @@ om_memory_pool_trim(struct memory_pool *p)
 	for (uint32_t k = 0; k < OM_STORE_CLASSES; k++)
 		while ((s = reuse(p, k))) {
 			p->held -= s->bytes;
-			free(s);
+			om_aligned_free(s);
 		}
 }
 

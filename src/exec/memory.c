@@ -9,6 +9,7 @@
 #include "base/shape.h"
 #include "exec/exec_internal.h"
 #include "base/strided_copy.h"
+#include "base/system.h"
 
 /* Large memory starts where a large page may. */
 static void *
@@ -74,7 +75,7 @@ om_room_free(om_exec *e, struct room *r)
 	if (r->is_pages)
 		om_unmap(r->data, r->cap);
 	else if (!r->is_lent)
-		free(r->data);
+		om_aligned_free(r->data);
 	if (!r->is_lent)
 		e->budget.left += r->cap;
 	*r = (struct room){NULL, 0, false, false};

@@ -14,6 +14,7 @@
 #include "base/shape.h"
 #include "ir/query.h"
 #include "base/strided_copy.h"
+#include "base/system.h"
 
 struct state {
 	const char *name;
@@ -139,7 +140,7 @@ release(void *arg)
 	om_trainer *t = arg;
 
 	for (uint32_t k = 0; k < t->n; k++)
-		free(t->state[k].t.data);
+		om_aligned_free(t->state[k].t.data);
 }
 
 static om_status

@@ -10,6 +10,7 @@
 
 #include "base/guard.h"
 #include "base/arena_internal.h"
+#include "base/system.h"
 #include "onnx/annotate.h"
 
 /* ---- Whole files. ---- */
@@ -150,7 +151,7 @@ free_lump(void *arg, void *p)
 	*(l->prev ? &l->prev->next : &m->lumps) = l->next;
 	if (l->next)
 		l->next->prev = l->prev;
-	free(l);
+	om_aligned_free(l);
 }
 
 static om_status
@@ -193,7 +194,7 @@ om_model_unpack_in_place(om_session *s, om_model *m, const ProtobufCMessageDescr
 		st = unpack_message(s, m, d, thin.data, thin.size, out);
 	if (st == OM_OK)
 		om_wire_resolve(*out, (void *)(uintptr_t)data);
-	free(thin.data);
+	om_aligned_free(thin.data);
 	return st;
 }
 
@@ -218,7 +219,7 @@ release(void *arg)
 
 	for (struct lump *l = m->lumps, *next; l; l = next) {
 		next = l->next;
-		free(l);
+		om_aligned_free(l);
 	}
 	om_model_unmap(m);
 }
@@ -313,7 +314,7 @@ om_model_load_memory(om_session *s, const void *data, size_t size, const char *n
 const char *
 om_folder_of(om_arena *mem, const char *path)
 {
-	const char *slash = strrchr(path, '/');
+	const char *slash = om_path_slash(path);
 
 	if (!slash)
 		return ".";

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 
 #include "base/map.h"
+#include "base/system.h"
 #include "report/report.h"
 
 struct header {
@@ -153,7 +154,7 @@ write_notes(const struct header *h)
 static const char *
 stem_of(om_arena *mem, const char *path)
 {
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const char *slash = om_path_slash(path), *name = slash ? slash + 1 : path;
 	const size_t n = strcspn(name, ".");
 
 	name = om_c_name(mem, om_strndup(mem, name, n), false);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system.h"
 #include "report/report.h"
 
 static om_plan *
@@ -56,7 +57,7 @@ om_report *
 om_report_of_packing(const om_problem *o, const char *const *name, const char *path, om_arena *mem)
 {
 	om_report *r = OM_NEW(mem, om_report);
-	const char *slash = strrchr(path, '/');
+	const char *slash = om_path_slash(path);
 
 	r->model = slash ? slash + 1 : path;
 	r->plan = plan_of(o, mem);

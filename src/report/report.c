@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system.h"
 #include "alloc/byte_liveness.h"
 #include "ir/live_interval.h"
 #include "ir/steps.h"
@@ -595,7 +596,7 @@ om_report *
 om_report_new(om_prog *p, const char *path, om_arena *mem)
 {
 	om_report *r = OM_NEW(mem, om_report);
-	const char *slash = strrchr(path, '/');
+	const char *slash = om_path_slash(path);
 	const bool *is_callers = find_caller_values(p, mem);
 	const om_schedule *s = p->plan->schedule;
 

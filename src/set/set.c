@@ -7,6 +7,7 @@
 #include "alloc/assign.h"
 #include "base/arena_internal.h"
 #include "base/guard.h"
+#include "base/system.h"
 #include "set/set.h"
 
 enum { ALIGN = 64 };
@@ -27,7 +28,7 @@ release(void *arg)
 	}
 	for (uint32_t k = 0; k < x->npart; k++)
 		om_model_free(x->part[k].model);
-	free(x->allocated);
+	om_aligned_free(x->allocated);
 }
 
 /* Shared values are outside of the arenas of parts. */

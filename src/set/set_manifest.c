@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system.h"
 #include "alloc/assign.h"
 #include "ir/dim_expression.h"
 #include "ir/query.h"
@@ -193,7 +194,7 @@ read_part(om_set *x, json_t *j, struct part *p)
 	om_arena_defer(x->mem, free_binding, at);
 	if (!(p->fixed = *at = om_binding_new()))
 		return om_fail(x->session, OM_MEMORY, "no memory for a part");
-	p->pub.path = *p->model_name == '/' ? p->model_name : om_printf(x->mem, "%s%s", x->folder, p->model_name);
+	p->pub.path = om_path_is_absolute(p->model_name) ? p->model_name : om_printf(x->mem, "%s%s", x->folder, p->model_name);
 	OM_TRY(read_dims(x, p, json_object_get(j, "dims")));
 	OM_TRY(read_shapes(x, p, json_object_get(j, "shapes")));
 	const om_status st = om_model_load(x->session, p->pub.path, &p->model);
@@ -274,7 +275,7 @@ om_status
 om_set_read_manifest(om_set *x)
 {
 	json_error_t e;
-	const char *slash = strrchr(x->path, '/');
+	const char *slash = om_path_slash(x->path);
 
 	x->folder = slash ? om_strndup(x->mem, x->path, (size_t)(slash + 1 - x->path)) : "";
 	x->json = om_json_hold(x->mem);

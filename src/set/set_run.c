@@ -9,6 +9,7 @@
 #include "base/guard.h"
 #include "base/options.h"
 #include "base/row_blocks.h"
+#include "base/system.h"
 #include "ir/binding.h"
 #include "set/set.h"
 
@@ -32,7 +33,7 @@ start(om_set *x, const om_exec_options *o)
 	if (x->options.arena || x->options.no_reuse || x->options.device)
 		return om_fail(x->session, OM_USAGE, "a set runs in its own arena, on no device");
 	OM_TRY(om_set_verify(x));
-	free(x->allocated);
+	om_aligned_free(x->allocated);
 	x->allocated = x->plan.bytes < PTRDIFF_MAX ? om_memory_aligned((size_t)x->plan.align, (size_t)(x->plan.bytes + 1)) : NULL;
 	if (!(x->memory = x->allocated))
 		return om_fail(x->session, OM_MEMORY, "cannot allocate %llu bytes for the arena of the set", (unsigned long long)x->plan.bytes);
