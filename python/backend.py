@@ -2,7 +2,8 @@
 """Builds wheels and source distributions of the package (PEP 517), without another package.
 
 A wheel has what is in ``onnxmem``.  With a library in ``onnxmem/_lib``, where ``make wheel`` puts it, it is a wheel
-for this kind of machine; without one, the installed library is used.
+for this kind of machine; without one, the installed library is used.  The same holds for the command, in
+``onnxmem/_bin``.
 """
 from __future__ import annotations
 
@@ -43,7 +44,9 @@ def _metadata(project: dict[str, Any]) -> str:
 
 
 def _entry_points(project: dict[str, Any]) -> str:
-    groups = project["entry-points"]
+    groups = dict(project["entry-points"])
+    if (ROOT / "onnxmem" / "_bin").is_dir():
+        groups["console_scripts"] = {"onnxmem": "onnxmem._command:main"}
     return "\n".join(f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in some.items()) for group, some in groups.items())
 
 
@@ -81,7 +84,8 @@ def _write_wheel(path: pathlib.Path, files: dict[str, bytes], info: str) -> None
 
 def _entry(name: str) -> zipfile.ZipInfo:
     entry = zipfile.ZipInfo(name, DATE)
-    entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, (0o755 if ".so" in name else 0o644) << 16
+    # What can be executed remains so by pip for entries that are said to be files.
+    entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, (0o100755 if ".so" in name or "/_bin/" in name else 0o100644) << 16
     return entry
 
 
@@ -109,7 +113,7 @@ def build_sdist(sdist_directory: str, config_settings: object = None) -> str:
     """Write a source distribution, which has no library, and return its name."""
     project = _project()
     name = f"{project['name']}-{project['version']}"
-    files = {path: data for path, data in _package_files().items() if "/_lib/" not in path}
+    files = {path: data for path, data in _package_files().items() if "/_lib/" not in path and "/_bin/" not in path}
     files |= {one: (ROOT / one).read_bytes() for one in ("backend.py", "pyproject.toml", "README.md")}
     files |= {"PKG-INFO": _metadata(project).encode()}
     licence = next((data for path, data in _info_files(project, "any").items() if path.endswith("LICENSE")), None)

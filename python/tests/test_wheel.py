@@ -21,7 +21,7 @@ ROOT = PACKAGE.parent
 def copied(folder: pathlib.Path, with_library: bool) -> pathlib.Path:
     """The folder of the package, with the library of the build."""
     source = folder / "source"
-    shutil.copytree(PACKAGE, source, ignore=shutil.ignore_patterns("__pycache__", "_lib", "tests"))
+    shutil.copytree(PACKAGE, source, ignore=shutil.ignore_patterns("__pycache__", "_bin", "_lib", "tests"))
     shutil.copy(ROOT / "LICENSE", source)
     if with_library:
         library = os.environ.get("ONNXMEM_LIBRARY")
@@ -83,6 +83,30 @@ def test_an_installed_wheel_plans_and_runs(tmp_path: pathlib.Path) -> None:
     done = subprocess.run([sys.executable, "-c", script, str(site), str(ROOT / "models" / "trained.onnx")], env=env, cwd=tmp_path,
                           stdout=subprocess.PIPE, text=True, check=True)
     assert done.stdout.splitlines() == ["6144 (1, 10)", str(site / "onnxmem" / "_lib" / "libonnxmem.so.0")]
+
+
+def test_a_wheel_has_the_command(tmp_path: pathlib.Path) -> None:
+    source = copied(tmp_path, True)
+    (source / "onnxmem" / "_bin").mkdir()
+    program = source / "onnxmem" / "_bin" / "onnxmem"
+    program.write_text('#!/bin/sh\necho "$ONNXMEM_MANIFEST" "$@"\n')
+    (source / "onnxmem" / "_lib" / "manifest.json").write_text("{}")
+    wheel = call(source, "build_wheel", tmp_path)
+    with zipfile.ZipFile(wheel) as archive:
+        scripts = archive.read(next(name for name in archive.namelist() if name.endswith("entry_points.txt"))).decode()
+        assert archive.getinfo("onnxmem/_bin/onnxmem").external_attr >> 16 == 0o100755
+        archive.extractall(tmp_path / "site")
+    assert "[console_scripts]\nonnxmem = onnxmem._command:main\n" in scripts
+    folder = tmp_path / "site" / "onnxmem"
+    (folder / "_bin" / "onnxmem").chmod(0o755)
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("ONNXMEM", "PYTHONPATH"))}
+    env["PYTHONPATH"] = str(tmp_path / "site")
+    run = [sys.executable, "-c", "from onnxmem._command import main; main()", "report", "a b"]
+    done = subprocess.run(run, env=env, cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=True)
+    assert done.stdout == f"{folder}/_lib/manifest.json report a b\n"
+    (folder / "_bin" / "onnxmem").unlink()
+    done = subprocess.run(run, env=env, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1 and "_bin/onnxmem cannot be run: No such file" in done.stderr
 
 
 def test_modules_are_beside_the_library(tmp_path: pathlib.Path) -> None:
