@@ -122,7 +122,7 @@ def environment(folder):
     env = {k: v for k, v in os.environ.items()
            if not re.search("(?i)proxy|^XDG|^ONNX_HOME|^ONNXMEM_(MIRR|MANI|CONF)|^CI$|^BUILD_NUMBER$|^PYTEST_|^GITHUB_", k)}
     pc = [where for where, _, names in os.walk(INSTALL) if "onnxmem.pc" in names]
-    env.update(PYTHONPATH=os.path.join(ROOT, "python"), PYTHONDONTWRITEBYTECODE="1", PATH=bin + ":" + env["PATH"], HOME=folder, LC_ALL="C", COLUMNS="100", PKG_CONFIG_SYSROOT_DIR=INSTALL,
+    env.update(PYTEST_PLUGINS="onnxmem.pytest_plugin", PYTHONPATH=os.path.join(ROOT, "python"), PYTHONDONTWRITEBYTECODE="1", PATH=bin + ":" + env["PATH"], HOME=folder, LC_ALL="C", COLUMNS="100", PKG_CONFIG_SYSROOT_DIR=INSTALL,
                PKG_CONFIG_PATH=":".join(pc), LD_LIBRARY_PATH=":".join(os.path.dirname(where) for where in pc))
     return env
 
