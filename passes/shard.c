@@ -26,6 +26,7 @@
 #include "ir/type.h"
 #include "onnxmem/builder.h"
 #include "onnxmem/pass.h"
+#include "opdef/batch_mean.h"
 #include "opdef/dist_domain.h"
 #include "opdef/numbers.h"
 #include "opdef/op_context.h"
@@ -172,15 +173,10 @@ check_gradient(const struct shard *s, const om_value *v)
 	return OM_OK;
 }
 
-/* A mean over labels that are counted, or weighted, is no mean over samples: its parts have other weights. */
 static om_status
 check_loss_op(const struct shard *s, const om_op *op)
 {
-	bool may_ignore = false;
-
-	for (const om_attr_spec *a = op->opdef ? op->opdef->attrs : NULL; a && a->name; a++)
-		may_ignore |= strcmp(a->name, "ignore_index") == 0;
-	if (!may_ignore || !om_attr_is(op, "reduction", "mean") || (!om_attr_has(op, "ignore_index") && !om_op_input(op, 2)))
+	if (om_op_mean_is_of_samples(op))
 		return OM_OK;
 	return om_op_fail(s->r->session, OM_UNSUPPORTED, op, "its mean is weighted by the labels of a batch, so that it is not the mean "
 		"of those of ranks");

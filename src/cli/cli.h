@@ -88,6 +88,8 @@ struct om_cli {
 	const om_dim_range *assumed; /* further ranges; NULL: none */
 	uint32_t nassumed;
 	struct om_cli_open *open;    /* dims that no option gives; set by om_cli_open_dims() when it fails */
+	const char *before_schedule; /* passes that om_cli_passes() runs after those that rewrite the program, before those that plan
+	                            it; NULL: none */
 };
 
 const om_cmd *om_cmd_find(const char *name);    /* NULL if there is none */

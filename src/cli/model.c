@@ -428,6 +428,21 @@ tuned_pipeline(om_cli *c, const om_flag_set *flag, size_t nflag, const char **pi
 	return om_host_choose(c->host, choices, pipeline);
 }
 
+/* Passes that a command adds come before the first one that plans. */
+static om_status
+add_before_schedule(om_cli *c, const char **pipeline)
+{
+	const char *all = *pipeline, *at = strstr(all, "schedule");
+
+	while (at && at != all && at[-1] != ',')
+		at = strstr(at + 1, "schedule");
+	if (c->before_schedule && !at)
+		return om_fail(c->session, OM_USAGE, "a pipeline of ranks requires the pass schedule, which the passes %s do not have", all);
+	if (c->before_schedule)
+		*pipeline = om_printf(c->mem, "%.*s%s,%s", (int)(at - all), all, c->before_schedule, at);
+	return OM_OK;
+}
+
 om_status
 om_cli_passes(om_cli *c, const char *pipeline)
 {
@@ -445,6 +460,7 @@ om_cli_passes(om_cli *c, const char *pipeline)
 		OM_TRY(om_host_flags(c->host, flag, nflag, &pipeline));
 	else
 		OM_TRY(tuned_pipeline(c, flag, nflag, &pipeline));
+	OM_TRY(add_before_schedule(c, &pipeline));
 	om_status st = om_host_run(c->host, c->prog, pipeline);
 	om_cli_progress_end(c);
 	OM_TRY(st);

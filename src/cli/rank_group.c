@@ -66,16 +66,20 @@ start_queue(om_cli *c, om_ranks *r)
 om_status
 om_ranks_start(om_cli *c, om_ranks *r)
 {
+	const bool is_pipeline = om_cli_has(c, "pipeline");
 	uint64_t n = 1;
 	double limit = LIMIT;
 
 	*r = (om_ranks){.size = 1};
-	OM_TRY(om_cli_number(c, "ranks", 1, MOST, &n));
+	OM_TRY(om_cli_number(c, is_pipeline ? "pipeline" : "ranks", 1, MOST, &n));
 	OM_TRY(om_cli_float(c, "timeout", &limit));
 	if (!om_cli_has(c, "ranks") && om_comm_mpi_is_launched()) {
 		OM_TRY(om_comm_mpi_open(c->session, limit, &r->comm));
 		r->rank = r->comm->rank;
 		r->size = r->comm->size;
+		if (is_pipeline && n != r->size)
+			return om_fail(c->session, OM_USAGE, "--pipeline %llu requires as many ranks, but there are %u", (unsigned long long)n,
+				r->size);
 	} else if (n > 1) {
 		r->size = (uint32_t)n;
 		OM_TRY(fork_all(c, r, limit));
@@ -176,4 +180,12 @@ om_ranks_share(const om_ranks *r, int64_t all, int64_t *from, int64_t *n)
 		*n = 1;
 		*from = all;
 	}
+}
+
+om_status
+om_ranks_gather(om_cli *c, const om_ranks *r, uint64_t mine, uint64_t **all)
+{
+	*all = OM_NEWN(c->mem, uint64_t, r->size);
+	**all = mine;
+	return r->size == 1 ? OM_OK : om_comm_all_gather(r->comm, c->session, (om_comm_group){0}, &mine, *all, sizeof mine);
 }

@@ -16,7 +16,7 @@ typedef struct om_ranks {
 	uint32_t nchild;
 } om_ranks;
 
-/* By the options --ranks, --timeout and --overlap.  Returns in every rank; output of all but rank 0 is dropped. */
+/* By the options --ranks or --pipeline, --timeout and --overlap.  Returns in every rank; output of all but rank 0 is dropped. */
 om_status om_ranks_start(om_cli *c, om_ranks *r);
 
 /* The command ended with `st` here, which ends all ranks if it is a failure.  Rank 0 waits for the processes that it started.
@@ -41,5 +41,8 @@ om_status om_ranks_agree(om_cli *c, const om_ranks *r, const om_prog *p);
 
 /* The part of `all` samples for this rank: `*n` from `*from` on.  A rank that gets none has one, and `*from` is `all`. */
 void om_ranks_share(const om_ranks *r, int64_t all, int64_t *from, int64_t *n);
+
+/* `mine` of all ranks, by rank: called by all.  Allocated in c->mem. */
+om_status om_ranks_gather(om_cli *c, const om_ranks *r, uint64_t mine, uint64_t **all);
 
 #endif

@@ -7,8 +7,11 @@
 
 #include "base/clock.h"
 #include "base/shape.h"
+#include "base/sha256.h"
 #include "cli/caches.h"
 #include "cli/data.h"
+#include "cli/stages.h"
+#include "onnxmem/version.h"
 #include "onnxmem/executor.h"
 #include "ir/steps.h"
 #include "ir/type.h"
@@ -17,6 +20,7 @@
 struct run {
 	om_exec *exec;
 	om_exec_options options;
+	uint32_t nparam;
 	om_tensor *in;            /* by parameter of the graph */
 	void **owned;
 	void **state;             /* by parameter: memory of an input that an output has replaced; NULL: none */
@@ -25,6 +29,8 @@ struct run {
 	uint64_t repeat;
 	double best_ms, sum_ms, best_cpu_ms;
 	om_tolerance tol;
+	om_ranks ranks;           /* of a pipeline */
+	om_stages stages;
 };
 
 /* Processor time is taken of runs that need so much together: the clock of a virtual machine may stand still for some microseconds. */
@@ -88,16 +94,18 @@ bind_defaults(om_cli *c, const om_tensor *in)
 }
 
 static om_status
-make_plan(om_cli *c, const om_tensor *in)
+make_plan(om_cli *c, const struct run *r, const om_tensor *in)
 {
-	if (has_usable_plan(c)) {
+	if (has_usable_plan(c) && !r->stages.used) {
 		om_info(c->session, "running the plan stored in the model");
 		OM_TRY(om_cli_host(c));
 		return read_plan(c, in);
 	}
 	OM_TRY(bind_defaults(c, in));
+	OM_TRY(om_stages_divide(c, &r->stages, in, c->prog->first->nparam, &in));
 	OM_TRY(om_cli_shapes(c, in, true));
-	om_info(c->session, "planning the model: it contains no usable plan");
+	om_info(c->session, r->stages.used ? "planning the part of this rank" : "planning the model: it contains no usable plan");
+	om_stages_plan(c, &r->stages, &r->ranks);
 	OM_TRY(om_cli_passes(c, NULL));
 	if (!(c->prog->has & OM_HAS_PLAN) && !om_cli_has(c, "no-reuse"))
 		return om_fail(c->session, OM_USAGE, "the passes %s make no plan", om_cli_option(c, "passes"));
@@ -118,6 +126,7 @@ prepare(om_cli *c, struct run *r)
 	const om_plan *plan = c->prog->has & OM_HAS_PLAN ? c->prog->plan : NULL;
 	r->options.precise |= plan && plan->precise;
 	r->options.device_options = c->device_options;
+	r->options.comm = r->ranks.comm;
 	OM_TRY(om_exec_new(c->session, c->prog, plan, &r->options, &r->exec));
 	for (uint32_t k = 0; k < graph->nparam; k++)
 		if (r->in[k].type != OM_UNDEFINED)
@@ -283,8 +292,16 @@ print_arenas(const om_plan *plan, const om_exec_stats *s)
 		printf("%s %s %llu bytes", k ? "," : "arenas", plan->arena[k].name, (unsigned long long)plan->arena[k].bytes);
 }
 
+/* The arenas of other ranks, on rank 0. */
 static void
-print_sizes(const om_cli *c, const struct run *r)
+print_ranks(const struct run *r, const uint64_t *arena)
+{
+	for (uint32_t k = 1; k < r->ranks.size && !r->options.no_reuse; k++)
+		printf("%s%llu%s", k == 1 ? " (of the other ranks " : " ", (unsigned long long)arena[k], k + 1 == r->ranks.size ? ")" : "");
+}
+
+static void
+print_sizes(const om_cli *c, const struct run *r, const uint64_t *arena)
 {
 	const om_exec_stats *s = om_exec_get_stats(r->exec);
 
@@ -292,6 +309,7 @@ print_sizes(const om_cli *c, const struct run *r)
 		printf("every value in memory of its own");
 	else
 		print_arenas(c->prog->plan, s);
+	print_ranks(r, arena);
 	if (s->unplanned_bytes)
 		printf(", outside of it %llu", (unsigned long long)s->unplanned_bytes);
 	if (s->copied_bytes)
@@ -447,24 +465,65 @@ compare(om_cli *c, const struct run *r, const om_tensor *want, uint32_t *n)
 
 /* ---- The command. ---- */
 
+/* All ranks of a pipeline have the same model, inputs and options. */
+static om_status
+agree(om_cli *c, struct run *r)
+{
+	om_sha256 *h = om_sha256_new(c->mem);
+	char digest[80] = "", inputs[OM_SHA256_TEXT] = "";
+	uint64_t bytes;
+
+	if (r->ranks.size == 1)
+		return OM_OK;
+	const char *options = om_printf(c->mem, "%u %llu", r->stages.micro, (unsigned long long)r->repeat);
+	OM_TRY(om_comm_agree(r->ranks.comm, c->session, "version of onnxmem", om_version(), strlen(om_version())));
+	if (c->model)
+		OM_TRY(om_model_digest(c->session, c->model, true, digest));
+	OM_TRY(om_comm_agree(r->ranks.comm, c->session, "model", digest, strlen(digest)));
+	for (uint32_t k = 0; k < c->prog->first->nparam; k++)
+		if (r->in[k].type != OM_UNDEFINED && om_tensor_bytes(r->in[k].type, &r->in[k].shape, &bytes))
+			om_sha256_add(h, r->in[k].data, bytes);
+	om_sha256_end(h, inputs);
+	OM_TRY(om_comm_agree(r->ranks.comm, c->session, "set of inputs", inputs, strlen(inputs)));
+	return om_comm_agree(r->ranks.comm, c->session, "set of options", options, strlen(options));
+}
+
+static om_status
+check_stages(om_cli *c, struct run *r)
+{
+	if (!r->stages.used)
+		return OM_OK;
+	if (om_cli_has(c, "sidecar"))
+		return om_fail(c->session, OM_USAGE, "options --sidecar and --pipeline do not go together");
+	OM_TRY(om_cli_host(c));
+	OM_TRY(om_host_run(c->host, c->prog, "inline,shapes"));
+	OM_TRY(agree(c, r));
+	return om_stages_check(c, &r->stages, r->in);
+}
+
 static om_status
 run_model(om_cli *c, struct run *r)
 {
 	const char *expect = om_cli_option(c, "expect");
 	const om_block *graph = c->prog->first;
 	om_tensor *want = OM_NEWN(c->mem, om_tensor, graph->nresult);
+	uint64_t *arena;
 	uint32_t n = 0;
 
 	OM_TRY(om_data_read(c, r->in));
 	if (expect)
 		OM_TRY(om_data_exists(c, expect));
-	OM_TRY(make_plan(c, r->in));
-	if (expect)
+	OM_TRY(check_stages(c, r));
+	OM_TRY(make_plan(c, r, r->in));
+	if (expect && r->ranks.rank == 0)
 		OM_TRY(om_data_expected(c, expect, want));
 	OM_TRY(prepare(c, r));
 	OM_TRY(run_all(c, r));
+	OM_TRY(om_ranks_gather(c, &r->ranks, om_exec_get_stats(r->exec)->arena_bytes, &arena));
+	if (r->ranks.rank != 0)
+		return OM_OK;
 	print_outputs(c, r);
-	print_sizes(c, r);
+	print_sizes(c, r, arena);
 	OM_TRY(write_files(c, r));
 	if (!expect)
 		return OM_OK;
@@ -479,27 +538,38 @@ read_options(om_cli *c, struct run *r)
 {
 	OM_TRY(om_cli_number(c, "repeat", 1, 1000000000, &r->repeat));
 	OM_TRY(om_cli_run_limits(c, &r->options));
+	OM_TRY(om_stages_read(c, &r->stages));
 	OM_TRY(om_cli_float(c, "rtol", &r->tol.relative));
 	return om_cli_float(c, "atol", &r->tol.absolute);
 }
 
 static om_status
+load_and_run(om_cli *c, struct run *r)
+{
+	OM_TRY(om_cli_load(c, c->arg[0]));
+	r->nparam = c->prog->first->nparam;
+	r->in = OM_NEWN(c->mem, om_tensor, r->nparam);
+	r->owned = OM_NEWN(c->mem, void *, r->nparam);
+	r->out = OM_NEWN(c->mem, const om_tensor *, c->prog->first->nresult);
+	return run_model(c, r);
+}
+
+static om_status
 run(om_cli *c)
 {
-	struct run r = {.repeat = 1, .tol = {1e-3, 1e-5}};
+	struct run r = {.repeat = 1, .tol = {1e-3, 1e-5}, .ranks = {.size = 1}};
 
 	r.options = (om_exec_options)OM_EXEC_OPTIONS(.no_reuse = om_cli_has(c, "no-reuse"), .poison = om_cli_has(c, "poison"),
 		.profile = om_cli_has(c, "profile"));
 	OM_TRY(read_options(c, &r));
-	OM_TRY(om_cli_load(c, c->arg[0]));
-	r.in = OM_NEWN(c->mem, om_tensor, c->prog->first->nparam);
-	r.owned = OM_NEWN(c->mem, void *, c->prog->first->nparam);
-	r.out = OM_NEWN(c->mem, const om_tensor *, c->prog->first->nresult);
-	const om_status st = run_model(c, &r);
+	om_status st = om_cli_has(c, "pipeline") ? om_ranks_start(c, &r.ranks) : OM_OK;
+	if (st == OM_OK)
+		st = load_and_run(c, &r);
+	st = om_ranks_end(c, &r.ranks, st);
 	if (st != OM_OK && om_cli_has(c, "expect"))
 		om_cli_failed(c, st);
 	om_exec_free(r.exec);
-	for (uint32_t k = 0; k < c->prog->first->nparam; k++)
+	for (uint32_t k = 0; k < r.nparam; k++)
 		free(r.owned[k]);
 	return st;
 }
@@ -512,6 +582,8 @@ static const om_opt opts[] = {
 	{"atol", "X", "absolute tolerance [1e-5]"},
 	{"save", "PATH", "write the outputs to a folder, or to a .npz file", .writes = OM_WRITES_FILE_OR_FOLDER},
 	{"repeat", "N", "run the model N times; states (--tie) go on from one run to the next [1]"},
+	OM_CLI_STAGES,
+	{"timeout", "SECONDS", "of a pipeline: fail if a rank waits longer for the others [600]"},
 	OM_CLI_RUN_LIMITS,
 	{"poison", NULL, "overwrite dead values with a pattern and guard the arena"},
 	{"no-reuse", NULL, "allocate every value separately; the plan is not used"},

@@ -22,6 +22,7 @@
 #include "cli/evaluate.h"
 #include "cli/rank_group.h"
 #include "cli/rank_states.h"
+#include "cli/stages.h"
 #include "onnxmem/version.h"
 
 /* The step, planned for a batch size. */
@@ -30,7 +31,10 @@ struct machine {
 	om_exec *exec;
 	int64_t size;            /* of a batch of this rank */
 	int64_t from, all;       /* its first sample in the batch of all ranks, and the size of that */
-	om_tensor *in;           /* by parameter: a batch */
+	uint32_t micro;          /* micro-batches of a batch */
+	om_tensor *in;           /* by parameter of the step: a batch */
+	uint32_t *param;         /* by parameter of the step: that of `prog`; UINT32_MAX: this part of it has none */
+	uint32_t loss;           /* result of `prog` */
 };
 
 struct training {
@@ -51,6 +55,7 @@ struct training {
 	om_net net;
 	om_ranks ranks;
 	om_rank_step how;        /* it is divided by */
+	om_stages stages;
 	uint64_t copied;
 	double next_ms;
 };
@@ -69,8 +74,8 @@ make_batch(struct training *t, struct machine *m)
 {
 	om_cli *c = t->c;
 
-	m->in = OM_NEWN(c->mem, om_tensor, m->prog->first->nparam);
-	for (uint32_t k = 0; k < m->prog->first->nparam; k++) {
+	m->in = OM_NEWN(c->mem, om_tensor, t->prog->first->nparam);
+	for (uint32_t k = 0; k < t->prog->first->nparam; k++) {
 		uint64_t bytes;
 		if (!t->all[k])
 			continue;
@@ -90,12 +95,12 @@ bind_rate(struct training *t, struct machine *m)
 
 	if (k == UINT32_MAX || isnan(t->rate))
 		return OM_OK;
-	const om_value *v = m->prog->first->param[k];
+	const om_value *v = t->prog->first->param[k];
 	m->in[k] = (om_tensor){.type = v->type.elem, .shape = v->shape, .data = om_allocn(t->c->mem, 1, sizeof(double))};
 	if (!om_dtype_is_float(v->type.elem) || om_dtype_bits(v->type.elem) < 16 || !om_shape_is_known(&v->shape)
 	    || om_shape_count(&v->shape) != 1)
 		return om_fail(t->c->session, OM_UNSUPPORTED, "the learning rate %s is not a floating-point number", v->name);
-	return om_exec_input(m->exec, k, &m->in[k]);
+	return om_exec_input(m->exec, m->param[k], &m->in[k]);
 }
 
 static bool
@@ -130,10 +135,16 @@ read_plan(struct training *t, struct machine *m)
 static om_status
 make_plan(struct training *t, struct machine *m)
 {
+	const om_stages stages = {.used = t->stages.used, .micro = m->micro, .whole = t->stages.micro,
+		.scale = (double)(t->at.size / t->stages.micro) / (double)(m->all / m->micro)};
 	om_cli *c = t->c;
+	const om_tensor *in;
 
-	OM_TRY(om_cli_shapes(c, m->in, true));
-	OM_TRY(om_ranks_shard(c, &t->ranks, &t->how, m->from, m->size, m->all));
+	OM_TRY(om_stages_divide(c, &stages, m->in, t->prog->first->nparam, &in));
+	OM_TRY(om_cli_shapes(c, in, true));
+	if (!t->stages.used)
+		OM_TRY(om_ranks_shard(c, &t->ranks, &t->how, m->from, m->size, m->all));
+	om_stages_plan(c, &stages, &t->ranks);
 	OM_TRY(om_cli_passes(c, NULL));
 	if (!(m->prog->has & OM_HAS_PLAN) && !om_cli_has(c, "no-reuse"))
 		return om_fail(c->session, OM_USAGE, "the passes %s make no plan", om_cli_option(c, "passes"));
@@ -146,9 +157,61 @@ find_plan(struct training *t, struct machine *m)
 	om_cli *c = t->c;
 
 	OM_TRY(make_batch(t, m));
-	if (c->model && om_model_has_plan(c->model) && !om_cli_plan_options(c) && t->ranks.size == 1)
+	if (c->model && om_model_has_plan(c->model) && !om_cli_plan_options(c) && t->ranks.size == 1 && !t->stages.used)
 		OM_TRY(read_plan(t, m));
 	return m->prog->has & OM_HAS_PLAN ? OM_OK : make_plan(t, m);
+}
+
+/* Where the parameters and the loss of the step are in the part of this rank. */
+static om_status
+find_places(struct training *t, struct machine *m)
+{
+	const om_block *step = t->prog->first, *own = m->prog->first;
+	const char *loss = step->result[t->step.loss]->name;
+
+	m->param = OM_NEWN(t->c->mem, uint32_t, step->nparam);
+	for (uint32_t k = 0; k < step->nparam; k++) {
+		m->param[k] = UINT32_MAX;
+		for (uint32_t i = 0; i < own->nparam; i++)
+			if (strcmp(own->param[i]->name, step->param[k]->name) == 0)
+				m->param[k] = i;
+	}
+	for (m->loss = 0; m->loss < own->nresult; m->loss++)
+		if (strcmp(own->result[m->loss]->name, loss) == 0)
+			return OM_OK;
+	return om_fail(t->c->session, OM_RUN, "this rank has no result %s", loss);
+}
+
+/* Both machines have the states of the trainer, at the same places. */
+static om_status
+check_states(struct training *t, const struct machine *m)
+{
+	const om_prog *p = m->prog;
+	const char *name = "";
+	uint32_t n = 0;
+
+	while (om_trainer_state(t->trainer, n, &name) && n < p->nio_alias && strcmp(p->first->param[p->io_alias[n].param]->name, name) == 0)
+		n++;
+	return n == p->nio_alias && !om_trainer_state(t->trainer, n, NULL) ? OM_OK : om_fail(t->c->session, OM_UNSUPPORTED,
+		"a last batch of %lld samples would be cut into other parts than one of %lld: leave it out with --drop-last", (long long)m->all,
+		(long long)t->at.size);
+}
+
+/* A batch that is smaller has as few micro-batches as it takes for none to be larger than those of a whole one. */
+static om_status
+find_micro(struct training *t, struct machine *m)
+{
+	const int64_t most = t->at.size / t->stages.micro;
+
+	m->micro = 1;
+	if (t->stages.micro == 1)
+		return OM_OK;
+	if (t->at.size % t->stages.micro)
+		return om_fail(t->c->session, OM_USAGE, "a batch of %lld samples cannot be divided into %u micro-batches of equal size",
+			(long long)t->at.size, t->stages.micro);
+	while (m->all % m->micro || m->all / m->micro > most)
+		m->micro++;
+	return OM_OK;
 }
 
 /* A copy of the loaded step is bound to the batch size, and owned by a machine. */
@@ -159,16 +222,22 @@ plan_step(struct training *t, struct machine *m, int64_t size)
 	om_exec_options o = OM_EXEC_OPTIONS(.no_reuse = om_cli_has(c, "no-reuse"), .poison = om_cli_has(c, "poison"),
 		.comm = t->ranks.comm);
 
+	*m = (struct machine){.all = size};
+	OM_TRY(find_micro(t, m));
 	OM_TRY(om_cli_run_limits(c, &o));
 	OM_TRY(om_cli_copy(c));
-	*m = (struct machine){.prog = c->prog, .all = size};
-	om_ranks_share(&t->ranks, size, &m->from, &m->size);
+	m->prog = c->prog;
+	m->size = size;
+	if (!t->stages.used)
+		om_ranks_share(&t->ranks, size, &m->from, &m->size);
 	const om_status st = find_plan(t, m);
 	m->prog = c->prog;
 	c->prog = NULL;
 	OM_TRY(st);
+	OM_TRY(find_places(t, m));
 	if (!t->trainer)
 		OM_TRY(om_trainer_new(c->session, m->prog, &t->trainer));
+	OM_TRY(check_states(t, m));
 	o.precise |= m->prog->has & OM_HAS_PLAN && m->prog->plan->precise;
 	OM_TRY(om_exec_new(c->session, m->prog, o.no_reuse ? NULL : m->prog->plan, &o, &m->exec));
 	OM_TRY(om_trainer_bind(t->trainer, m->exec));
@@ -180,7 +249,7 @@ plan_step(struct training *t, struct machine *m, int64_t size)
 static bool
 is_divided(const struct training *t)
 {
-	return t->ranks.size > 1 && strcmp(t->how.mode, "data") != 0;
+	return t->ranks.size > 1 && (t->stages.used || strcmp(t->how.mode, "data") != 0);
 }
 
 /* The states as one process has them, on rank 0: called by all ranks.  `*owned` is what the caller frees. */
@@ -191,12 +260,28 @@ find_whole(struct training *t, om_trainer **whole, om_trainer **owned)
 	*whole = t->trainer;
 	if (!is_divided(t))
 		return OM_OK;
-	const om_status st = om_rank_states_gather(t->c, &t->ranks, t->prog, t->trainer, owned);
+	const om_status st = (t->stages.used ? om_stages_gather : om_rank_states_gather)(t->c, &t->ranks, t->prog, t->trainer, owned);
 	*whole = *owned;
 	return st;
 }
 
 /* ---- Options. ---- */
+
+/* Ranks divide the samples, or the step. */
+static om_status
+check_pipeline(om_cli *c)
+{
+	static const char *const others[] = {"ranks", "shard", "bucket", "overlap"};
+
+	for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+		for (int micro = 0; micro < 2; micro++)
+			if (om_cli_has(c, others[k]) && om_cli_has(c, micro ? "micro-batches" : "pipeline"))
+				return om_fail(c->session, OM_USAGE, "options --%s and --%s do not go together", micro ? "micro-batches" : "pipeline",
+					others[k]);
+	if (om_cli_has(c, "micro-batches") && !om_cli_has(c, "pipeline") && om_comm_mpi_is_launched())
+		return om_fail(c->session, OM_USAGE, "--micro-batches of several ranks requires --pipeline");
+	return OM_OK;
+}
 
 static om_status
 read_numbers(struct training *t)
@@ -209,6 +294,8 @@ read_numbers(struct training *t)
 	t->epochs = 1;
 	t->decay = 1;
 	OM_TRY(om_rank_step_read(c, &t->how));
+	OM_TRY(om_stages_read(c, &t->stages));
+	OM_TRY(check_pipeline(c));
 	OM_TRY(om_cli_number(c, "epochs", 1, UINT32_MAX, &t->epochs));
 	OM_TRY(om_cli_number(c, "seed", 0, UINT64_MAX, &t->at.seed));
 	OM_TRY(om_cli_number(c, "every", 1, UINT32_MAX, &t->every));
@@ -261,7 +348,7 @@ find_size(struct training *t, int64_t *size)
 		if (v->shape.rank > 0 && v->shape.dim[0] >= 0)
 			*size = v->shape.dim[0];
 	}
-	*size *= t->ranks.size;
+	*size *= t->stages.used ? t->stages.micro : t->ranks.size;
 	OM_TRY(om_cli_number(t->c, "batch", 1, INT32_MAX, &requested));
 	if (requested && *size && (int64_t)requested != *size)
 		return om_fail(t->c->session, OM_USAGE, "the step takes %lld samples at a time, not %llu", (long long)*size,
@@ -283,7 +370,7 @@ divide(struct training *t, int64_t *left)
 		t->at.size = USUAL;
 	if (!fixed && t->at.size > n)
 		t->at.size = n;
-	if (t->at.size < t->ranks.size)
+	if (t->at.size < t->ranks.size && !t->stages.used)
 		return om_fail(t->c->session, OM_USAGE, "a batch of %lld samples has none for some of %u ranks", (long long)t->at.size,
 			t->ranks.size);
 	t->batches = (uint64_t)(n / t->at.size);
@@ -330,7 +417,7 @@ open_net(struct training *t)
 		OM_TRY(om_net_load(c, net, t->trainer, &t->net));
 	if (net && om_cli_has(c, "save"))
 		OM_TRY(om_cli_own_path(c, net, om_cli_option(c, "save")));
-	return held ? om_net_samples(c, &t->net, held, t->full.prog, &t->step, om_cli_option(c, "label")) : OM_OK;
+	return held ? om_net_samples(c, &t->net, held, t->prog, &t->step, om_cli_option(c, "label")) : OM_OK;
 }
 
 static om_status
@@ -362,7 +449,8 @@ resume_parts(struct training *t)
 	if (st == OM_OK)
 		st = om_comm_broadcast(t->ranks.comm, t->c->session, (om_comm_group){0}, &t->at, sizeof t->at, 0);
 	if (st == OM_OK)
-		st = om_rank_states_divide(t->c, &t->ranks, whole, t->trainer);
+		st = t->stages.used ? om_stages_spread(t->c, &t->ranks, t->prog, whole, t->trainer)
+			: om_rank_states_divide(t->c, &t->ranks, whole, t->trainer);
 	om_trainer_free(whole);
 	return st;
 }
@@ -398,7 +486,7 @@ agree(struct training *t)
 
 	if (t->ranks.size == 1)
 		return OM_OK;
-	const char *options = om_printf(c->mem, "%llu %llu %lld %llu %llu %d %d %d %d %d %llu %.9g %.17g %s %s %s", (unsigned long long)t->at.seed,
+	const char *options = om_printf(c->mem, "%d %u %llu %llu %lld %llu %llu %d %d %d %d %d %llu %.9g %.17g %s %s %s", t->stages.used, t->stages.micro, (unsigned long long)t->at.seed,
 		(unsigned long long)t->epochs, (long long)t->at.size, (unsigned long long)t->how.bucket,
 		(unsigned long long)t->how.overlap, t->how.ordered, om_cli_has(c, "no-shuffle"), om_cli_has(c, "drop-last"), om_cli_has(c, "checkpoint"), om_cli_has(c, "eval-data")
 		+ 2 * om_cli_has(c, "save"), (unsigned long long)t->every, (double)t->rate, t->decay, t->how.mode,
@@ -487,13 +575,13 @@ run_batch(struct training *t)
 	struct machine *m = from + t->at.size > t->at.samples ? &t->rest : &t->full;
 
 	set_rate(t, m);
-	for (uint32_t k = 0; k < m->prog->first->nparam; k++)
+	for (uint32_t k = 0; k < t->prog->first->nparam; k++)
 		if (t->all[k]) {
 			om_samples_take(t->all[k], t->order + from + (m->from < m->all ? m->from : 0), m->size, m->in[k].data);
-			OM_TRY(om_exec_input(m->exec, k, &m->in[k]));
+			OM_TRY(om_exec_input(m->exec, m->param[k], &m->in[k]));
 		}
 	OM_TRY(om_trainer_step(t->trainer, m->exec, &t->copied));
-	const om_tensor *loss = om_exec_result(m->exec, t->step.loss);
+	const om_tensor *loss = om_exec_result(m->exec, m->loss);
 	const double x = om_data_number(loss, 0);
 	if (!isfinite(x))
 		return om_fail(t->c->session, OM_RUN, "the loss is %s in batch %llu of epoch %llu: a lower --lr may help",
@@ -572,12 +660,9 @@ find_arenas(struct training *t, uint64_t **arena)
 	const om_plan *plan = t->full.prog->has & OM_HAS_PLAN ? t->full.prog->plan : NULL;
 	uint64_t bytes = 0;
 
-	*arena = OM_NEWN(t->c->mem, uint64_t, t->ranks.size);
 	for (uint32_t k = 0; plan && k < plan->narena; k++)
 		bytes += plan->arena[k].bytes;
-	**arena = bytes;
-	return t->ranks.size == 1 ? OM_OK : om_comm_all_gather(t->ranks.comm, t->c->session, (om_comm_group){0}, &bytes, *arena,
-		sizeof bytes);
+	return om_ranks_gather(t->c, &t->ranks, bytes, arena);
 }
 
 /* How much of the communication of this rank went on while it computed. */
@@ -688,6 +773,7 @@ static const om_opt keep_opts[] = {
 		"                            mpirun: those that it started]"},
 	{"shard", "MODE", "of several ranks: divide among them the `data`, and also each `state` of the update,\n"
 		"                            each `gradient` as well, or each `parameter` as well [data]"},
+	OM_CLI_STAGES,
 	{"bucket", "SIZE", "of several ranks: gradients that are reduced together, at least [4M]"},
 	{"overlap", "N", "of several ranks: N sums of gradients go on while the step computes later ones [0:\n"
 		"it waits for each]"},
