@@ -34,6 +34,15 @@
 /* What is divided: each mode divides what those before it do. */
 enum mode { DATA, STATE, GRADIENT, PARAMETER, NMODE };
 
+/* A parameter that is gathered before the first op of a phase that reads it. */
+struct ahead {
+	om_value *v;
+	om_phase phase;
+	om_op *first;
+	uint32_t place;          /* of `first` in the step */
+	om_value *transfer;
+};
+
 struct shard {
 	om_run *r;
 	om_prog *p;
@@ -48,6 +57,8 @@ struct shard {
 	bool *is_part;           /* by value id: computed, or stored, in parts */
 	bool *by_parts;          /* by op id: computes parts */
 	uint32_t *place;         /* by op id of the graph: where it came */
+	struct ahead *ahead;     /* with an overlap: what is gathered while the step computes */
+	size_t nahead, capahead;
 };
 
 struct bucket {
@@ -429,15 +440,24 @@ part_of(const struct shard *s, om_op *place, om_value *v, om_status *st)
 	return part;
 }
 
-/* The whole tensor, of all parts. */
+/* All parts of a tensor, before `place`; with `only_starts`, end_sum() gives them. */
 static om_value *
-gather(const struct shard *s, om_op *place, om_value *part, const om_shape *whole, om_status *st)
+begin_gather(const struct shard *s, om_op *place, om_value *part, bool only_starts, om_status *st)
 {
-	const om_attr attr[] = {OM_MAKE_INT("ranks", s->ranks), {0}};
+	const om_attr attr[] = {OM_MAKE_INT("ranks", s->ranks), only_starts ? OM_MAKE_INT(OM_ATTR_ASYNC, 1) : (om_attr){0}, {0}};
+	om_op *op = build(s, place, OM_DIST_DOMAIN, "AllGather", 1, &part, 1,
+		om_printf(s->r->scratch, only_starts ? "%s_transfer" : "%s_parts", part->name), attr, st);
+
+	op->phase = place ? place->phase : OM_BACKWARD;
+	return op->out[0];
+}
+
+/* The whole tensor, of all its parts `v`. */
+static om_value *
+end_gather(const struct shard *s, om_op *place, om_value *v, const om_value *part, const om_shape *whole, om_status *st)
+{
 	const int64_t n = om_shape_count(whole);
 	om_op *last = place ? place->prev : NULL;
-	om_value *v = build(s, place, OM_DIST_DOMAIN, "AllGather", 1, &part, 1, om_printf(s->r->scratch, "%s_parts", part->name),
-		attr, st)->out[0];
 
 	if (part_size(s, whole) * s->ranks != n)
 		v = slice(s, place, v, om_printf(s->r->scratch, "%s_flat", part->name), 0, n, st);
@@ -445,6 +465,13 @@ gather(const struct shard *s, om_op *place, om_value *part, const om_shape *whol
 	v = reshape(s, place, v, om_printf(s->r->scratch, "%s_whole", part->name), (size_t)whole->rank, whole->dim, st);
 	give_phase(s, place, last);
 	return v;
+}
+
+/* The whole tensor, of all parts. */
+static om_value *
+gather(const struct shard *s, om_op *place, om_value *part, const om_shape *whole, om_status *st)
+{
+	return end_gather(s, place, begin_gather(s, place, part, false, st), part, whole, st);
 }
 
 /* What the update reads of `v` is `by`. */
@@ -764,9 +791,20 @@ whole_reader(const struct shard *s, const om_use *u, om_phase phase)
 	return op && op->id < s->nop && op->phase == phase ? op : NULL;
 }
 
+/* What reads all of a tensor in a phase reads `whole`. */
+static void
+use_whole(const struct shard *s, const om_value *v, om_phase phase, om_value *whole)
+{
+	for (om_use *u = v->first_use, *next; u; u = next) {
+		next = u->next;
+		if (whole_reader(s, u, phase))
+			om_op_set_in(u->op, u->index, whole);
+	}
+}
+
 /* The ops of a phase that read all of a tensor of which ranks have parts: it is gathered before the first of them. */
 static void
-gather_for(const struct shard *s, om_value *v, om_phase phase, om_status *st)
+gather_for(struct shard *s, om_value *v, om_phase phase, om_status *st)
 {
 	om_op *first = NULL, *op;
 
@@ -775,11 +813,45 @@ gather_for(const struct shard *s, om_value *v, om_phase phase, om_status *st)
 			first = op;
 	if (!first)
 		return;
-	om_value *whole = gather(s, first, v, &s->whole[v->id], st);
-	for (om_use *u = v->first_use, *next; u; u = next) {
-		next = u->next;
-		if (whole_reader(s, u, phase))
-			om_op_set_in(u->op, u->index, whole);
+	if (s->overlap && !v->def && phase != OM_UPDATE) {
+		OM_PUSH(s->r->scratch, s->ahead, s->nahead, s->capahead, ((struct ahead){v, phase, first}));
+		return;
+	}
+	use_whole(s, v, phase, gather(s, first, v, &s->whole[v->id], st));
+}
+
+static int
+by_reader(const void *a, const void *b)
+{
+	const struct ahead *one = a, *two = b;
+
+	if (one->place != two->place)
+		return one->place > two->place ? 1 : -1;
+	return (one->v->id > two->v->id) - (one->v->id < two->v->id);
+}
+
+/* Parameters that are gathered while the step computes.  Those of one op are started before the N-th op before it that is the first to read some. */
+static void
+gather_ahead(const struct shard *s, om_status *st)
+{
+	om_op **reader = OM_NEWN(s->r->scratch, om_op *, s->nahead + 1);
+	size_t n = 0;
+
+	reader[0] = s->p->first->first;
+	for (size_t k = 0; k < s->nahead; k++)
+		s->ahead[k].place = s->place[s->ahead[k].first->id];
+	qsort(s->ahead, s->nahead, sizeof *s->ahead, by_reader);
+	for (size_t k = 0; k < s->nahead; k++) {
+		struct ahead *a = &s->ahead[k];
+		if (k == 0 || a->first != s->ahead[k - 1].first)
+			reader[++n] = a->first;
+		a->transfer = begin_gather(s, reader[n > s->overlap ? n - s->overlap : 0], a->v, true, st);
+	}
+	for (size_t k = 0; k < s->nahead && *st == OM_OK; k++) {
+		const struct ahead *a = &s->ahead[k];
+		om_value *parts = end_sum(s, a->first, a->transfer, om_printf(s->r->scratch, "%s_parts", a->v->name), st);
+		parts->def->phase = a->phase;
+		use_whole(s, a->v, a->phase, end_gather(s, a->first, parts, a->v, &s->whole[a->v->id], st));
 	}
 }
 
@@ -840,7 +912,7 @@ gather_results(const struct shard *s, om_value *v, om_status *st)
 }
 
 static void
-give_wholes(const struct shard *s, om_value *v, om_status *st)
+give_wholes(struct shard *s, om_value *v, om_status *st)
 {
 	for (om_use *u = v->first_use, *next; u; u = next) {
 		next = u->next;
@@ -895,7 +967,7 @@ divide_op(const struct shard *s, om_op *op, om_value **made)
 }
 
 static om_status
-divide_update(const struct shard *s)
+divide_update(struct shard *s)
 {
 	om_value **made = OM_NEWN(s->r->scratch, om_value *, s->p->nvalue);
 	om_status st = OM_OK;
@@ -907,6 +979,8 @@ divide_update(const struct shard *s)
 	for (uint32_t k = 0; k < s->nvalue && st == OM_OK; k++)
 		if (s->is_part[k])
 			give_wholes(s, s->p->values[k], &st);
+	if (st == OM_OK)
+		gather_ahead(s, &st);
 	return st;
 }
 
