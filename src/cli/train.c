@@ -23,6 +23,7 @@
 #include "cli/rank_group.h"
 #include "cli/rank_states.h"
 #include "cli/stages.h"
+#include "cli/train_log.h"
 #include "onnxmem/version.h"
 
 /* The step, planned for a batch size. */
@@ -56,6 +57,7 @@ struct training {
 	om_ranks ranks;
 	om_rank_step how;        /* it is divided by */
 	om_stages stages;
+	om_train_log log;        /* of rank 0 */
 	uint64_t copied;
 	double next_ms;
 };
@@ -532,7 +534,8 @@ prepare(struct training *t)
 
 /* ---- Training. ---- */
 
-static void
+/* The rate of the next step; NAN: it has none. */
+static double
 set_rate(struct training *t, const struct machine *m)
 {
 	const double rate = om_rate_at(&t->schedule, (double)t->rate, t->at.steps) * pow(t->decay, (double)t->at.epoch);
@@ -540,6 +543,7 @@ set_rate(struct training *t, const struct machine *m)
 
 	if (to && to->data)
 		om_data_put(to, 0, rate);
+	return to && to->data ? om_data_number(to, 0) : NAN;
 }
 
 static om_status
@@ -574,7 +578,7 @@ run_batch(struct training *t)
 	const int64_t from = (int64_t)t->at.batch * t->at.size;
 	struct machine *m = from + t->at.size > t->at.samples ? &t->rest : &t->full;
 
-	set_rate(t, m);
+	const double rate = set_rate(t, m);
 	for (uint32_t k = 0; k < t->prog->first->nparam; k++)
 		if (t->all[k]) {
 			om_samples_take(t->all[k], t->order + from + (m->from < m->all ? m->from : 0), m->size, m->in[k].data);
@@ -590,7 +594,7 @@ run_batch(struct training *t)
 	t->at.loss += x * (double)m->all;
 	t->at.batch++;
 	t->at.steps++;
-	return OM_OK;
+	return om_train_log_step(&t->log, &t->at, m->all, x, rate);
 }
 
 static om_status
@@ -617,6 +621,7 @@ tell_epoch(struct training *t, double samples)
 		OM_TRY(score(t, &s));
 	if (t->ranks.rank != 0)
 		return OM_OK;
+	OM_TRY(om_train_log_epoch(&t->log, &t->at, t->at.loss / samples, rated ? &s : NULL));
 	printf("epoch %llu/%llu  loss %.6f", (unsigned long long)t->at.epoch + 1, (unsigned long long)t->epochs,
 		t->at.loss / samples);
 	if (rated && s.is_share)
@@ -716,6 +721,8 @@ train(struct training *t)
 	uint64_t *arena;
 
 	OM_TRY(prepare(t));
+	if (t->ranks.rank == 0)
+		OM_TRY(om_train_log_open(c, &t->log));
 	const double start = om_now_ms();
 	const uint64_t before = t->at.steps;
 	if (t->at.epoch >= t->epochs)
@@ -736,6 +743,7 @@ run(om_cli *c)
 	if (st == OM_OK)
 		st = train(&t);
 	om_cli_progress_end(c);
+	om_train_log_close(&t.log);
 	st = om_ranks_end(c, &t.ranks, st);
 	om_prog_free(t.prog);
 	free_machine(&t.full);
@@ -768,6 +776,8 @@ static const om_opt opts[] = {
 static const om_opt keep_opts[] = {
 	{"checkpoint", "FILE.npz", "save the states and the progress after each epoch", .writes = OM_WRITES_FILE},
 	{"every", "N", "also save after every N steps"},
+	{"log", "FILE", "write the loss of each step and epoch, a line of JSON each; with --resume, at the end of the file",
+		.writes = OM_WRITES_FILE},
 	{"resume", NULL, "continue from the checkpoint if it exists"},
 	{"ranks", "N", "run N processes of this machine, each with a part of every batch [1; under\n"
 		"                            mpirun: those that it started]"},

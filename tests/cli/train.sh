@@ -104,3 +104,8 @@ om train fixed.ir --data data.npz --lr 0.1
 sed 's/\[N,/[3,/g' step.ir >fixed.ir
 om train fixed.ir --data data.npz --lr 0.1 --batch 4
 om train fixed.ir --data data.npz --lr 0.1
+# The log: a line for each step and epoch, and more of them with --resume.
+om train step.ir --data data.npz --lr 0.5 --batch 5 --epochs 1 --checkpoint log.npz --log log.jsonl | sed 's/;.*//'
+om train step.ir --data data.npz --lr 0.5 --batch 5 --epochs 2 --checkpoint log.npz --log log.jsonl --resume | sed 's/;.*//'
+cat log.jsonl
+om train step.ir --data data.npz --lr 0.5 --log nowhere/log.jsonl
