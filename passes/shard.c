@@ -814,7 +814,7 @@ gather_for(struct shard *s, om_value *v, om_phase phase, om_status *st)
 	if (!first)
 		return;
 	if (s->overlap && !v->def && phase != OM_UPDATE) {
-		OM_PUSH(s->r->scratch, s->ahead, s->nahead, s->capahead, ((struct ahead){v, phase, first}));
+		OM_PUSH(s->r->scratch, s->ahead, s->nahead, s->capahead, ((struct ahead){.v = v, .phase = phase, .first = first}));
 		return;
 	}
 	use_whole(s, v, phase, gather(s, first, v, &s->whole[v->id], st));

@@ -17,6 +17,9 @@ om_stages_read(om_cli *c, om_stages *out)
 	uint64_t micro = 1;
 
 	*out = (om_stages){.used = om_cli_has(c, "pipeline") || om_cli_has(c, "micro-batches")};
+	if (out->used && om_cli_has(c, "device"))
+		return om_fail(c->session, OM_USAGE, "options --%s and --device do not go together: parts run on the processor",
+			om_cli_has(c, "pipeline") ? "pipeline" : "micro-batches");
 	OM_TRY(om_cli_number(c, "micro-batches", 1, MOST_MICRO, &micro));
 	out->micro = (uint32_t)micro;
 	return OM_OK;
