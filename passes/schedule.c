@@ -1249,6 +1249,8 @@ run(om_run *r, om_prog *p)
 		k++;
 	if (k == n)
 		return om_fail(r->session, OM_USAGE, "option method must be original, bfs or min-memory, not %s", method);
+	/* The peak of one order says little about that of streams, and an order for it little about time. */
+	k = r->request->streams && ways[k].order == order_min_memory ? 0 : k;
 	const om_schedule *was = om_schedule_current(p, p->mem);
 	if (ways[k].order && p->first->nop)
 		OM_TRY(ways[k].order(r, p, &out));
@@ -1257,7 +1259,7 @@ run(om_run *r, om_prog *p)
 }
 
 static const om_pass_option options[] = {
-	{"method", "min-memory", "original: keep the order; bfs: breadth-first; min-memory: minimize the peak"},
+	{"method", "min-memory", "original: keep the order; bfs: breadth-first; min-memory: minimize the peak, but keep the order if the plan has streams of workers"},
 	{"priority", "first", "bfs: run the op that became ready first, or of 256 of those the one that frees most bytes (bytes)"},
 	{"search-nodes", "196608", "min-memory: limit of the search, in sets of ops; it is done in rounds of 48, 768, 12288, ... of them.  In a block of N ops each counts as 1 + N / 4096"},
 	{0}

@@ -93,6 +93,9 @@ typedef struct om_plan_request {
 				    om_host_pipeline() finds them for ranges; NULL: each op has the scratch that it
 				    requires in the program */
 	uint32_t nscratch;       /* how many */
+	uint32_t streams;        /* workers that run ops side by side, at most OM_MOST_WORKER_STREAMS: the plan has a stream for
+				    each, and is valid for every order that they permit; `parallel_safe` is implied.  Not
+				    with ranges.  0: one worker, or, of a parallel-safe plan, any number */
 } om_plan_request;
 
 /* A request with these fields; the others are those of the default request. */
@@ -111,6 +114,29 @@ typedef struct om_live_interval {
 	uint32_t nrange;         /* 0, or at least 2 */
 } om_live_interval;
 
+/* The most workers that a plan may have streams for. */
+enum { OM_MOST_WORKER_STREAMS = 8 };
+
+/* The stream of an op that does not run in the graph: it is folded, nothing depends on it, or it is in a body. */
+#define OM_NO_STREAM UINT32_MAX
+
+/* Where an op runs, and what it waits for. */
+typedef struct om_worker_op {
+	uint32_t stream;         /* from 0, or OM_NO_STREAM */
+	const uint32_t *wait;    /* ids of ops of other streams that are done before it starts.  None follows from the others
+				    and from the order of its stream */
+	uint32_t nwait;          /* how many */
+} om_worker_op;
+
+/* Streams of workers: each runs its ops in the order of the schedule, one after the other, beside the others. */
+typedef struct om_worker_streams {
+	uint32_t n;              /* streams */
+	om_worker_op *op;        /* by op id */
+	uint32_t nop;            /* ids that existed when they were made */
+	uint32_t nwait;          /* waits of all ops */
+	double work_ns, span_ns; /* by a model of the times of ops: of one worker, and of these; not written to files */
+} om_worker_streams;
+
 /* An order of execution, and how it was found. */
 typedef struct om_schedule {
 	om_op ***ops;            /* by block id: its ops in order, NULL-terminated */
@@ -125,6 +151,7 @@ typedef struct om_schedule {
 				    the pass */
 	bool is_limited;         /* "min-memory": a search for orders ended at its limit */
 	const struct om_schedule *original; /* the order in which they came; NULL: this one */
+	const om_worker_streams *streams; /* that the request asks for; NULL: none */
 } om_schedule;
 
 /* Why an output of an op is computed over an input of it, or why not: what the analysis found when it decided. */

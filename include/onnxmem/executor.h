@@ -37,7 +37,9 @@ typedef struct om_exec_options {
 	                      scratch, values outside the plan, strings and objects.  More is OM_MEMORY, when it
 	                      is built or in a run.  0: the physical memory of the machine */
 	uint64_t max_iterations; /* of all loops of a run together, Scan included; more are OM_RUN.  0: 10^9 */
-	uint32_t threads;        /* that kernels use, the caller included; 1: no others; 0: as om_threads() */
+	uint32_t threads;        /* that kernels use, the caller included; 1: no others; 0: as om_threads().  A plan with streams of
+	                      workers has a thread for each of them instead, and each op runs in one; with `poison` or
+	                      `profile` its ops run one after the other */
 	bool precise;            /* only reference kernels, none that are marked `is_fast` */
 	const char *cache; /* a folder of files with weights as kernels read them: if there is one of these weights,
 	                      it is mapped, and shared with other processes; else they are made, and one is written.

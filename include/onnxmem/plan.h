@@ -133,8 +133,8 @@ OM_API const char *om_dim_range_text(om_arena *mem, const om_dim_range *r);
 struct om_plan {
 	om_arena *mem;           /* the program's arena: all parts are allocated from it */
 	const char *strategy;    /* name of the packing strategy */
-	bool parallel_safe;         /* valid for every order that respects data dependences; the steps of
-				       placements are those of the file's order */
+	bool parallel_safe;         /* valid for every order that respects data dependences or, with `streams`, that
+				       they permit; the steps of placements are those of the file's order */
 	const om_schedule *schedule; /* the order that it was made for: that of the program */
 	om_target target;        /* the consumer that it was made for, as the following: */
 	uint32_t threads;        /* workers that the scratch is for */
@@ -162,6 +162,7 @@ struct om_plan {
 	uint32_t npin;           /* how many */
 	const struct om_stated_formulas *stated; /* formulas that the document has which the plan was read from: claims, compared with the model by
 				    om_host_check_ranges(); NULL: none */
+	const om_worker_streams *streams; /* of the workers that run it side by side; NULL: none */
 };
 
 /* The buffers of a program and the values stored in them. */

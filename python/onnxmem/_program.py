@@ -73,6 +73,7 @@ class PlanOptions(ModelOptions, total=False):
     budget: bytes that a run may take; :class:`BudgetError` if it takes more.
     budget_of: what the budget limits: ``total``, the default, or ``arena``.
     parallel_safe: valid for every order of the ops that respects the data.
+    streams: workers that run ops side by side, each op in one thread; 1 by default.
     exact_sizes: leave values whose size data decide outside of the plan.
     precise: with target ``cpu``: reference kernels alone.
     threads: with target ``cpu``: threads that kernels have scratch for.
@@ -93,6 +94,7 @@ class PlanOptions(ModelOptions, total=False):
     budget: int
     budget_of: str
     parallel_safe: bool
+    streams: int
     exact_sizes: bool
     precise: bool
     threads: int
@@ -340,6 +342,10 @@ class Program:
         request.ranged = bool(options.get("ranges"))
         request.exact_sizes = bool(options.get("exact_sizes"))
         request.threads = self.threads() if target == "cpu" or options.get("threads") else 1
+        if number_of("streams", options.get("streams", 1), 1, 8) > 1:
+            if options.get("threads", 1) > 1:
+                raise UsageError("each op of a plan with streams runs in one thread: leave out threads")
+            request.streams, request.threads = options["streams"], 1
         if self.budget("total"):
             request.total = self.budget("total")
         _request_io(request, options.get("io", "caller"), self.loaded)

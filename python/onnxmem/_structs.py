@@ -125,7 +125,7 @@ class Plan(c.Structure):
                 ("floor", c.c_uint64), ("floor_op", c.c_void_p), ("op_floor", c.c_void_p), ("peak", c.c_void_p), ("formulas", c.c_void_p),
                 ("narena", c.c_uint32), ("nplace", c.c_uint32), ("nalias", c.c_uint32),
                 ("nview", c.c_uint32), ("nscratch", c.c_uint32), ("nunplanned", c.c_uint32), ("npeak", c.c_uint32),
-                ("nrange", c.c_uint32), ("pin", c.POINTER(Pin)), ("npin", c.c_uint32), ("stated", c.c_void_p)]
+                ("nrange", c.c_uint32), ("pin", c.POINTER(Pin)), ("npin", c.c_uint32), ("stated", c.c_void_p), ("streams", c.c_void_p)]
 
 
 class IoAlias(c.Structure):
@@ -159,7 +159,7 @@ class PlanRequest(c.Structure):
                 ("parallel_safe", c.c_bool), ("target", c.c_int), ("threads", c.c_uint32), ("precise", c.c_bool),
                 ("io", c.c_int), ("io_rule", c.POINTER(IoRule)), ("nio_rule", c.c_uint32), ("ranged", c.c_bool),
                 ("total", c.c_uint64), ("search_nodes", c.c_uint64), ("pin", c.POINTER(Pin)), ("npin", c.c_uint32),
-                ("exact_sizes", c.c_bool), ("scratch", c.POINTER(ScratchNeed)), ("nscratch", c.c_uint32)]
+                ("exact_sizes", c.c_bool), ("scratch", c.POINTER(ScratchNeed)), ("nscratch", c.c_uint32), ("streams", c.c_uint32)]
 
 
 class PassFlag(c.Structure):

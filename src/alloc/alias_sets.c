@@ -150,7 +150,7 @@ find_order(om_alias_sets *g)
 {
 	uint32_t n = 0;
 
-	g->is_stuck = om_partial_order_new(NULL, g->p, om_kept_inputs(g->p, g->a, g->mem), g->mem, &g->reach) != OM_OK;
+	g->is_stuck = om_partial_order_new(NULL, g->p, om_kept_inputs(g->p, g->a, g->mem), g->a->schedule->streams, g->mem, &g->reach) != OM_OK;
 	g->node = OM_NEWN(g->mem, const om_op *, g->p->first->nop);
 	for (const om_op *op = g->p->first->first; op; op = op->next)
 		g->node[n++] = op;

@@ -21,6 +21,7 @@ om_plan_request_copy(const om_plan_request *r, om_arena *mem)
 	to->align = r->align ? r->align : 64;
 	to->narena = r->narena ? r->narena : 1;
 	to->threads = r->threads ? r->threads : 1;
+	to->parallel_safe = r->parallel_safe || r->streams;
 	to->arena = arena = om_memdup(mem, r->narena ? r->arena : &one, to->narena * sizeof *arena);
 	for (uint32_t k = 0; k < to->narena; k++) {
 		arena[k].name = om_strdup(mem, arena[k].name);
@@ -111,7 +112,7 @@ om_plan_request_for(const om_prog *p, const om_plan_request *r, om_arena *mem)
 static bool
 is_equivalent(const om_prog *p, const om_plan_request *a, const om_plan_request *b)
 {
-	return a->align == effective_align(p, b->align ? b->align : 64) && a->parallel_safe == b->parallel_safe
+	return a->align == effective_align(p, b->align ? b->align : 64) && a->parallel_safe == (b->parallel_safe || b->streams) && a->streams == b->streams
 	    && a->target == b->target && a->threads == (b->threads ? b->threads : 1) && a->precise == b->precise
 	    && a->ranged == b->ranged && a->exact_sizes == b->exact_sizes && om_plan_request_same_io(a, b)
 	    && om_plan_request_same_scratch(a, b);

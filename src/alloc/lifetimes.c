@@ -32,6 +32,7 @@
 #include "ir/liveness.h"
 #include "ir/query.h"
 #include "alloc/assign.h"
+#include "alloc/worker_streams.h"
 #include "alloc/op_facts.h"
 #include "onnxmem/assignment.h"
 
@@ -217,7 +218,7 @@ om_assign_lifetimes(const om_prog *p, const om_schedule *s, const om_plan_reques
 	om_arena *tmp = om_arena_new();
 	struct walk w = {p, s, OM_NEWN(mem, om_live_interval, p->nvalue), OM_NEWN(tmp, uint32_t, p->nvalue), mem};
 
-	*a = (om_assignment){.schedule = s, .request = r, .facts = f, .live = w.live, .nvalue = p->nvalue,
+	*a = (om_assignment){.schedule = om_schedule_in_streams(p, s, r, mem), .request = r, .facts = f, .live = w.live, .nvalue = p->nvalue,
 		.backing = OM_NEWN(mem, om_backing, p->nvalue), .multi_view = OM_NEWN(mem, const om_multi_view *, p->nvalue)};
 	for (uint32_t k = 0; k < p->first->nparam; k++)
 		define_input(&w, p->first->param[k], r, f);

@@ -423,7 +423,7 @@ find_conflicts(struct work *w, om_arena *mem)
 
 	const bool *kept = om_kept_inputs(w->p, w->b->assignment, w->mem);
 
-	OM_TRY(om_partial_order_new(w->session, w->p, kept, w->mem, &w->reach));
+	OM_TRY(om_partial_order_new(w->session, w->p, kept, w->b->assignment->schedule->streams, w->mem, &w->reach));
 	w->op = OM_NEWN(w->mem, const om_op *, w->reach->n);
 	for (uint32_t k = 0; k < w->reach->n; k++, op = op->next)
 		w->op[k] = op;

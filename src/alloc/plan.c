@@ -240,6 +240,7 @@ start_plan(om_prog *p, const om_assignment *a, const char *strategy)
 	plan->strategy = om_strdup(p->mem, strategy);
 	plan->schedule = a->schedule;
 	plan->parallel_safe = r->parallel_safe;
+	plan->streams = a->schedule->streams;
 	plan->target = r->target;
 	plan->threads = r->threads;
 	plan->precise = r->precise;

@@ -13,6 +13,7 @@
 #include "exec/device.h"
 #include "exec/exec_internal.h"
 #include "exec/runnable.h"
+#include "exec/worker_streams.h"
 #include "ir/binding.h"
 #include "ir/type.h"
 #include "kernels/cpu/kernels.h"
@@ -81,6 +82,7 @@ release(void *arg)
 	om_exec *e = arg;
 
 	om_exec_device_free(e);
+	om_exec_streams_free(e);
 	free_steps(e);
 	om_room_free(e, &e->workspace);
 	om_room_free(e, &e->aside);
@@ -194,7 +196,9 @@ build(om_exec *e)
 	om_exec_find_inputs(e);
 	OM_TRY(om_exec_steps(e));
 	OM_TRY(om_exec_weights(e));
+	OM_TRY(om_exec_streams_new(e));
 	OM_TRY(om_exec_prepare(e));
+	OM_TRY(om_exec_streams_prepare(e));
 	OM_TRY(om_exec_device_prepare(e));
 	if (e->options.poison && e->plan)
 		om_poison_new(e);
@@ -450,7 +454,7 @@ exec_run_guarded(om_exec *e)
 		OM_TRY(om_poison_start(e));
 	om_exec_load_inputs(e);
 	use_up_inputs(e);
-	OM_TRY(om_walk_run(e, graph));
+	OM_TRY(om_exec_streams_run(e));
 	OM_TRY(om_exec_device_finish(e));
 	for (uint32_t k = 0; k < graph->nresult; k++)
 		OM_TRY(take_result(e, k));

@@ -52,6 +52,7 @@ struct step {
 	om_exec *exec;
 	om_op *op;
 	om_tensor *in, *out;      /* the tensors of `call` */
+	struct lane *lane;        /* of the stream that it runs in; NULL: what the executor itself has */
 	uint64_t scratch;         /* bytes required by the kernel */
 	om_arena *state;          /* holds the kernel's state if shapes may change; else NULL */
 	struct form *forms;       /* inputs, then outputs, for which the state was prepared */
@@ -124,6 +125,7 @@ struct om_exec {
 	struct walk *walk;        /* by block id */
 	struct poison *poison;    /* NULL: disabled */
 	struct device_run *device; /* NULL: all ops run on the processor */
+	struct worker_streams *workers; /* NULL: ops run in the order of the plan */
 	struct room *spill;       /* by result: buffer for a copy, if one is required */
 	om_tensor *result;
 	struct room *bound;       /* by result: memory bound by the caller; data NULL: none */
@@ -160,8 +162,8 @@ om_status om_room_extend(om_exec *e, struct room *r, uint64_t kept, uint64_t byt
 void om_room_free(om_exec *e, struct room *r);
 /* Memory of an empty room that is freed soon: pages of its own, which free() might keep in the process. */
 om_status om_room_pages(om_exec *e, struct room *r, uint64_t bytes, const char *what);
-/* Ensure capacity of the workspace, and update the statistics. */
-om_status om_workspace_fit(om_exec *e, uint64_t bytes);
+/* Ensure capacity of a workspace, and update the statistics. */
+om_status om_workspace_fit(om_exec *e, struct room *workspace, uint64_t bytes);
 /* Ensure capacity of the buffer of an unplanned value, and update the statistics. */
 om_status om_value_room(om_exec *e, const om_value *v, uint64_t bytes);
 /* Set type, shape and elements of `v` from `t`. */

@@ -9,6 +9,7 @@
 #include "base/shape.h"
 #include "exec/device.h"
 #include "exec/exec_internal.h"
+#include "exec/worker_streams.h"
 #include "ir/type.h"
 #include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
@@ -33,11 +34,17 @@ om_step_look(struct step *s)
 			copy_tensor(&s->in[k], &s->exec->slot[s->op->in[k]->id]);
 }
 
+static struct room *
+workspace_of(const struct step *s)
+{
+	return s->lane ? &s->lane->workspace : &s->exec->workspace;
+}
+
 /* Results must not depend on the initial contents of scratch, so poison mode fills it. */
 static void
 use_workspace(struct step *s)
 {
-	s->call.scratch = s->exec->workspace.data;
+	s->call.scratch = workspace_of(s)->data;
 	if (s->exec->options.poison)
 		om_poison_fill(s->call.scratch, s->scratch);
 }
@@ -92,7 +99,7 @@ bind_kernel(struct step *s, om_arena *mem)
 	c->mem = mem;
 	om_exec_workers(s->exec, c);
 	const om_status st = om_kernel_bind(c, s->exec->registry);
-	c->mem = s->exec->call;
+	c->mem = s->lane ? s->lane->call : s->exec->call;
 	show_elements(s, data);
 	OM_TRY(st);
 	s->scratch = om_kernel_workspace(c);
@@ -188,7 +195,7 @@ run_unless_there(struct step *s)
 		OM_TRY(check_shapes(s));
 	if (s->in[s->whole].data == s->out[0].data)
 		return OM_OK;
-	s->exec->stats.copied_bytes += om_value_bytes(s->op->out[0]);
+	*(s->lane ? &s->lane->copied : &s->exec->stats.copied_bytes) += om_value_bytes(s->op->out[0]);
 	return s->call.kernel->run(&s->call);
 }
 
@@ -250,7 +257,7 @@ run_open(struct step *s)
 	OM_TRY(settle(s));
 	OM_TRY(prepare_again(s));
 	if (s->scratch) {
-		OM_TRY(om_workspace_fit(s->exec, s->scratch));
+		OM_TRY(om_workspace_fit(s->exec, workspace_of(s), s->scratch));
 		use_workspace(s);
 	}
 	OM_TRY(s->call.kernel->run(&s->call));
@@ -382,7 +389,7 @@ bind_scratch(struct step *s)
 		return OM_OK;
 	}
 	s->run = run_in_workspace;
-	return om_workspace_fit(e, s->scratch);
+	return om_workspace_fit(e, workspace_of(s), s->scratch);
 }
 
 /* Tensors that stay where they are, or move as exec_follow() says. */

@@ -109,12 +109,12 @@ hold(om_exec *e, uint64_t now, uint64_t before)
 }
 
 om_status
-om_workspace_fit(om_exec *e, uint64_t bytes)
+om_workspace_fit(om_exec *e, struct room *workspace, uint64_t bytes)
 {
-	const uint64_t before = e->workspace.cap;
+	const uint64_t before = workspace->cap;
 
-	const om_status st = om_room_fit(e, &e->workspace, bytes, "scratch");
-	hold(e, e->workspace.cap, before);
+	const om_status st = om_room_fit(e, workspace, bytes, "scratch");
+	hold(e, workspace->cap, before);
 	return st;
 }
 

@@ -118,6 +118,10 @@ host_request_guarded(om_host *h, const om_plan_request *r)
 	if (given.align & (given.align - 1))
 		return om_fail(h->session, OM_USAGE, "the alignment of a plan must be a power of two, not %llu",
 			(unsigned long long)given.align);
+	if (given.streams > OM_MOST_WORKER_STREAMS)
+		return om_fail(h->session, OM_USAGE, "a plan has streams for at most %d workers, not %u", OM_MOST_WORKER_STREAMS, given.streams);
+	if (given.streams && given.ranged)
+		return om_fail(h->session, OM_USAGE, "a plan with streams of workers is for one size, not for ranges");
 	h->request = om_plan_request_copy(&given, h->mem);
 	return OM_OK;
 }

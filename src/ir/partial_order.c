@@ -36,6 +36,8 @@ struct builder {
 	uint32_t *row;           /* of the op being visited */
 	uint32_t rowcap;
 	uint64_t total;
+	const om_worker_streams *streams;
+	uint32_t last[OM_MOST_WORKER_STREAMS]; /* by stream: its last node; NONE before */
 };
 
 /* ---- Uses. ---- */
@@ -156,6 +158,21 @@ add_sources_of_body(struct builder *w, const om_block *b)
 		add_source(w, b->result[k]);
 }
 
+/* What is before the op by the streams, which order the data, too: the last op of its own, and those that it waits for. */
+static void
+add_stream(struct builder *w, uint32_t node, const om_op *op)
+{
+	const om_worker_op *o = &w->streams->op[op->id];
+
+	if (o->stream == OM_NO_STREAM)
+		return;
+	if (w->last[o->stream] != NONE)
+		add_ancestor(w, w->last[o->stream]);
+	for (uint32_t k = 0; k < o->nwait; k++)
+		add_ancestor(w, w->r->node[o->wait[k]]);
+	w->last[o->stream] = node;
+}
+
 static void
 add_sources(struct builder *w, const om_op *op)
 {
@@ -191,7 +208,10 @@ add_node(struct builder *w, uint32_t node, const om_op *op)
 	}
 	if (w->chains)
 		memset(w->row, 0, w->chains * sizeof *w->row);
-	add_sources(w, op);
+	if (w->streams)
+		add_stream(w, node, op);
+	else
+		add_sources(w, op);
 	w->total += w->chains;
 	if (w->total > MOST)
 		return om_fail(w->session, OM_MEMORY,
@@ -204,11 +224,14 @@ add_node(struct builder *w, uint32_t node, const om_op *op)
 }
 
 om_status
-om_partial_order_new(om_session *s, const om_prog *p, const bool *kept, om_arena *mem, om_partial_order **out)
+om_partial_order_new(om_session *s, const om_prog *p, const bool *kept, const om_worker_streams *streams, om_arena *mem,
+	om_partial_order **out)
 {
 	om_partial_order *r = OM_NEW(mem, om_partial_order);
-	struct builder w = {.session = s, .r = r, .p = p, .mem = mem};
+	struct builder w = {.session = s, .r = r, .p = p, .mem = mem, .streams = streams};
 	const om_op *op = p->first->first;
+
+	memset(w.last, 0xff, sizeof w.last);
 
 	*out = r;
 	r->n = p->first->nop;

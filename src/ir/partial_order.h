@@ -3,9 +3,10 @@
 #ifndef OM_PARTIAL_ORDER_H
 #define OM_PARTIAL_ORDER_H
 
-#include "onnxmem/ir.h"
+#include "onnxmem/assignment.h"
 
-/* Which op completes before which other op starts in every order that respects data dependences.  Only
+/* Which op completes before which other op starts in every order that respects data dependences or, with streams of
+ * workers, in every order that these permit.  Only
  * ops of the graph are ordered; an op in a body counts as the op of the graph that contains it.  See
  * src/ir/partial_order.c for the cost; OM_MEMORY if that is too high. */
 typedef struct om_partial_order om_partial_order;
@@ -24,9 +25,10 @@ struct om_partial_order {
 /* As om_partial_order_before(), by node. */
 bool om_partial_order_node_before(const om_partial_order *r, uint32_t a, uint32_t b);
 
-/* Compute the relation for all ops; the result is allocated from `mem`.  `kept`: by value id, is it used at the end, though
+/* Compute the relation for all ops; the result is allocated from `mem`.  `streams`, in the order of the ops: NULL: none.  `kept`: by value id, is it used at the end, though
  * it is no result?  NULL: none is. */
-om_status om_partial_order_new(om_session *s, const om_prog *p, const bool *kept, om_arena *mem, om_partial_order **out);
+om_status om_partial_order_new(om_session *s, const om_prog *p, const bool *kept, const om_worker_streams *streams, om_arena *mem,
+	om_partial_order **out);
 
 /* False if the two are the same op, or in the same op of the graph. */
 bool om_partial_order_before(const om_partial_order *r, const om_op *a, const om_op *b);

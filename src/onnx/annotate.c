@@ -182,6 +182,8 @@ summary_text(const om_plan *plan, om_arena *mem)
 	for (uint32_t k = 0; k < plan->narena && plan->narena > 1; k++)
 		text = om_printf(mem, "%s%s%s:%" PRIu64, text, k ? "," : " arenas=", plan->arena[k].name,
 			plan->arena[k].bytes);
+	if (plan->streams)
+		return om_printf(mem, "%s streams=%" PRIu32, text, plan->streams->n);
 	return plan->parallel_safe ? om_printf(mem, "%s parallel_safe", text) : text;
 }
 

@@ -667,6 +667,31 @@ scratch(struct writer *w)
 	return all;
 }
 
+/* The stream of each op, and the ops that it waits for, all by their first outputs. */
+static json_t *
+streams(struct writer *w)
+{
+	const om_worker_streams *s = w->plan->streams;
+	const om_value **first = OM_NEWN(w->mem, const om_value *, w->p->nop);
+	json_t *j = object(w), *all = list(w);
+
+	for (const om_op *op = w->p->first->first; op; op = op->next) {
+		const om_worker_op *o = &s->op[op->id];
+		first[op->id] = om_op_first_output(op);
+		if (op->is_folded || o->stream == OM_NO_STREAM || !first[op->id])
+			continue;
+		json_t *row = list(w);
+		push(row, name(w, first[op->id]->name));
+		push(row, number(w, o->stream));
+		for (uint32_t k = 0; k < o->nwait; k++)
+			push(row, name(w, first[o->wait[k]] ? first[o->wait[k]]->name : ""));
+		push(all, row);
+	}
+	set(j, "count", number(w, s->n));
+	set(j, "ops", all);
+	return j;
+}
+
 static json_t *
 external(struct writer *w, om_value *const *v, uint32_t n)
 {
@@ -781,7 +806,9 @@ document(struct writer *w, const char *digest)
 	if (w->is_lowered)
 		set(j, "lowered", lowered(w));
 	set(j, "order", order(w));
-	if (w->plan->parallel_safe)
+	if (w->plan->streams)
+		set(j, "streams", streams(w));
+	else if (w->plan->parallel_safe)
 		set(j, "parallel_safe", json_true());
 	set(j, "strategy", name(w, w->plan->strategy ? w->plan->strategy : ""));
 	set(j, "arenas", arenas(w));

@@ -854,6 +854,63 @@ read_scratch(struct reader *r)
 	return OM_OK;
 }
 
+/* The op of the graph that computes the value of this name. */
+static om_status
+find_op(struct reader *r, const json_t *name, uint32_t *id)
+{
+	om_value *v;
+
+	OM_TRY(find_value(r, r->p->first, name, &v));
+	if (!v->def)
+		return BAD(r, "a stream has %s, which no operator computes", v->name);
+	*id = v->def->id;
+	return OM_OK;
+}
+
+static om_status
+read_stream_op(struct reader *r, const json_t *row, om_worker_streams *s)
+{
+	const size_t n = json_array_size(row);
+	uint32_t id;
+
+	OM_TRY(check_row(r, row, "streams", 2, SIZE_MAX));
+	OM_TRY(find_op(r, json_array_get(row, 0), &id));
+	om_worker_op *o = &s->op[id];
+	if (o->stream != OM_NO_STREAM)
+		return BAD(r, "%s is in two streams", json_string_value(json_array_get(row, 0)));
+	OM_TRY(get_index(r, json_array_get(row, 1), "the number of a stream", OM_MOST_WORKER_STREAMS, &o->stream));
+	uint32_t *wait = OM_NEWN(r->p->mem, uint32_t, n - 2);
+	for (size_t k = 2; k < n; k++)
+		OM_TRY(find_op(r, json_array_get(row, k), &wait[o->nwait++]));
+	o->wait = wait;
+	s->nwait += o->nwait;
+	return OM_OK;
+}
+
+/* Streams of workers; the verifier checks that they order the ops. */
+static om_status
+read_streams(struct reader *r)
+{
+	const json_t *j = json_object_get(r->root, "streams");
+	om_worker_streams *s = OM_NEW(r->p->mem, om_worker_streams);
+	json_t *all, *row;
+	size_t k;
+
+	if (!j)
+		return OM_OK;
+	OM_TRY(get_index(r, json_object_get(j, "count"), "the number of streams", OM_MOST_WORKER_STREAMS, &s->n));
+	OM_TRY(get_list(r, j, "ops", &all));
+	s->nop = r->p->nop;
+	s->op = OM_NEWN(r->p->mem, om_worker_op, s->nop);
+	for (uint32_t i = 0; i < s->nop; i++)
+		s->op[i].stream = OM_NO_STREAM;
+	json_array_foreach(all, k, row)
+		OM_TRY(read_stream_op(r, row, s));
+	r->plan->streams = s;
+	r->plan->parallel_safe = true;
+	return OM_OK;
+}
+
 static om_status
 read_unplanned(struct reader *r)
 {
@@ -990,6 +1047,7 @@ read_plan(struct reader *r, const char *sidecar)
 	OM_TRY(read_scopes(r));
 	OM_TRY(read_aliases(r));
 	OM_TRY(read_scratch(r));
+	OM_TRY(read_streams(r));
 	OM_TRY(read_pins(r));
 	OM_TRY(read_unplanned(r));
 	OM_TRY(read_limits(r));

@@ -53,6 +53,8 @@ check_request(om_set *x)
 {
 	const om_plan_request *r = x->host->request;
 
+	if (r->streams)
+		return om_fail(x->session, OM_USAGE, "the parts of a set run one after the other, each on one worker: it has no streams");
 	if (r->narena > 1 || r->nio_rule || r->npin)
 		return om_fail(x->session, OM_USAGE, "a set has one arena, and no rules for single inputs, outputs and values");
 	x->plan.align = r->align > ALIGN ? r->align : ALIGN;

@@ -74,7 +74,7 @@ om_sim_check_collectives(struct sim *c)
 		if (!has_collective(op))
 			continue;
 		if (last != UINT32_MAX)
-			om_parallel_check_order(c->parallel_check, last, k);
+			om_parallel_check_order(c->parallel_check, last, k, OM_ORDER_COLLECTIVES);
 		last = k;
 	}
 	return check_schedule(c);

@@ -9,6 +9,9 @@
  * contents: an op that writes a content also touches it, so the relation is transitive along the whole
  * sequence.
  *
+ * With streams of workers, the order is that of each stream and of the waits, in the place of data dependences; that it
+ * includes those is checked as well (verify_worker_streams.c).
+ *
  * Queries are collected and answered in batches: for BITS ops at a time, one walk over the graph finds
  * everything that depends on them.  For n ops that takes n * n / BITS steps and n * BITS / 8 bytes,
  * regardless of the width of the graph.  By design it shares no code with the planner
@@ -36,8 +39,8 @@ struct touches {
 /* Does `first` come before `then` in every order? */
 struct query {
 	uint32_t first, then;
-	uint32_t owner, by;        /* contents: the one that `first` touches, the one that `then` writes; UINT32_MAX: both
-				      are collectives */
+	uint32_t owner, by;        /* contents: the one that `first` touches, the one that `then` writes; UINT32_MAX: none,
+				      and `by` is an om_order_reason */
 };
 
 struct edges {
@@ -52,18 +55,19 @@ struct om_parallel_check {
 	uint32_t n;              /* ops of the graph */
 	const om_op **op;
 	uint32_t *place;         /* by value id: the node that defines it; UINT32_MAX: none */
+	const om_worker_streams *streams;
 	struct touches *touches; /* by content */
 	struct query *query;
 	size_t nquery, capquery;
 };
 
 om_parallel_check *
-om_parallel_check_new(om_session *s, const om_prog *p, om_arena *mem)
+om_parallel_check_new(om_session *s, const om_prog *p, const om_worker_streams *streams, om_arena *mem)
 {
 	om_parallel_check *f = OM_NEW(mem, om_parallel_check);
 	uint32_t k = 0;
 
-	*f = (om_parallel_check){.session = s, .p = p, .mem = mem, .n = p->first->nop, .op = OM_NEWN(mem, const om_op *, p->first->nop),
+	*f = (om_parallel_check){.session = s, .p = p, .streams = streams, .mem = mem, .n = p->first->nop, .op = OM_NEWN(mem, const om_op *, p->first->nop),
 		.place = OM_NEWN(mem, uint32_t, p->nvalue),
 		.touches = OM_NEWN(mem, struct touches, (size_t)p->nvalue + p->nop)};
 	memset(f->place, 0xff, p->nvalue * sizeof *f->place);
@@ -100,9 +104,9 @@ om_parallel_check_overwrite(om_parallel_check *f, uint32_t node, uint32_t by, ui
 }
 
 void
-om_parallel_check_order(om_parallel_check *f, uint32_t first, uint32_t then)
+om_parallel_check_order(om_parallel_check *f, uint32_t first, uint32_t then, om_order_reason why)
 {
-	OM_PUSH(f->mem, f->query, f->nquery, f->capquery, ((struct query){first, then, UINT32_MAX, UINT32_MAX}));
+	OM_PUSH(f->mem, f->query, f->nquery, f->capquery, ((struct query){first, then, UINT32_MAX, why}));
 }
 
 /* ---- Answers. ---- */
@@ -126,6 +130,26 @@ add_sources(const om_parallel_check *f, struct edges *e, const om_op *op)
 			add_sources(f, e, inner);
 		for (uint32_t i = 0; i < b->nresult; i++)
 			add_source(f, e, b->result[i]);
+	}
+}
+
+/* The last op of the same stream, and the ops that are waited for. */
+static void
+list_stream_edges(const om_parallel_check *f, struct edges *edges)
+{
+	uint32_t *node = OM_NEWN(f->mem, uint32_t, f->p->nop), last[OM_MOST_WORKER_STREAMS];
+
+	memset(last, 0xff, sizeof last);
+	for (uint32_t k = 0; k < f->n; k++) {
+		const om_worker_op *o = &f->streams->op[f->op[k]->id];
+		node[f->op[k]->id] = k;
+		if (f->op[k]->is_folded || o->stream == OM_NO_STREAM)
+			continue;
+		if (last[o->stream] != UINT32_MAX)
+			OM_PUSH(f->mem, edges[k].from, edges[k].n, edges[k].cap, last[o->stream]);
+		for (uint32_t i = 0; i < o->nwait; i++)
+			OM_PUSH(f->mem, edges[k].from, edges[k].n, edges[k].cap, node[o->wait[i]]);
+		last[o->stream] = k;
 	}
 }
 
@@ -177,11 +201,30 @@ who_text(const om_parallel_check *f, uint32_t owner)
 }
 
 static om_status
+refuse_order(const om_parallel_check *f, const struct query *q)
+{
+	const char *first = op_text(f, q->first), *then = op_text(f, q->then);
+
+	switch ((om_order_reason)q->by) {
+	case OM_ORDER_DATA:
+		return om_fail(f->session, OM_BADPLAN, "%s reads what %s computes in another stream, and does not wait for it", then, first);
+	case OM_ORDER_ALONE:
+		return om_fail(f->session, OM_BADPLAN, "%s may run beside %s in another stream, but one of them has to run alone", then, first);
+	case OM_ORDER_COLLECTIVES:
+		break;
+	}
+	return om_fail(f->session, OM_BADPLAN, "the plan is for every order of the ops, but the collectives %s and %s must keep "
+		"theirs, and no data order them", first, then);
+}
+
+static om_status
 refuse(const om_parallel_check *f, const struct query *q)
 {
 	if (q->owner == UINT32_MAX)
-		return om_fail(f->session, OM_BADPLAN, "the plan is for every order of the ops, but the collectives %s and %s must keep "
-			"theirs, and no data order them", op_text(f, q->first), op_text(f, q->then));
+		return refuse_order(f, q);
+	if (f->streams)
+		return om_fail(f->session, OM_BADPLAN, "%s writes %s over %s, which %s may still use in another stream", op_text(f, q->then),
+			who_text(f, q->by), who_text(f, q->owner), op_text(f, q->first));
 	return om_fail(f->session, OM_BADPLAN,
 		"%s writes %s over %s, which %s may read later in another order of the ops", op_text(f, q->then), who_text(f, q->by), who_text(f, q->owner), op_text(f, q->first));
 }
@@ -194,7 +237,9 @@ om_parallel_check_run(om_parallel_check *f)
 	uint32_t first = 0;
 	bool spread_once = false;
 
-	for (uint32_t k = 0; k < f->n; k++)
+	if (f->streams)
+		list_stream_edges(f, edges);
+	for (uint32_t k = 0; k < f->n && !f->streams; k++)
 		if (!f->op[k]->is_folded)
 			add_sources(f, &edges[k], f->op[k]);
 	if (f->nquery)

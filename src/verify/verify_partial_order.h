@@ -12,7 +12,8 @@
  * the last one is the end of the graph. */
 typedef struct om_parallel_check om_parallel_check;
 
-om_parallel_check *om_parallel_check_new(om_session *s, const om_prog *p, om_arena *mem);
+/* `streams`: of the workers that the plan is for, which order its ops and were checked; NULL: data alone do. */
+om_parallel_check *om_parallel_check_new(om_session *s, const om_prog *p, const om_worker_streams *streams, om_arena *mem);
 
 /* Record that op `node` reads or writes bytes [from, to) of a content. */
 void om_parallel_check_touch(om_parallel_check *f, uint32_t node, uint32_t owner, uint64_t from, uint64_t to);
@@ -22,8 +23,15 @@ void om_parallel_check_touch(om_parallel_check *f, uint32_t node, uint32_t owner
 void om_parallel_check_overwrite(om_parallel_check *f, uint32_t node, uint32_t by, uint32_t owner, uint64_t from,
 	uint64_t to);
 
-/* Record that `first` and `then` are collectives, which must keep their order. */
-void om_parallel_check_order(om_parallel_check *f, uint32_t first, uint32_t then);
+/* Why two ops must keep their order. */
+typedef enum om_order_reason {
+	OM_ORDER_COLLECTIVES,    /* both exchange data with other ranks */
+	OM_ORDER_DATA,           /* the one reads what the other computes */
+	OM_ORDER_ALONE,          /* one of them runs alone */
+} om_order_reason;
+
+/* Record that `first` and `then` must keep their order. */
+void om_parallel_check_order(om_parallel_check *f, uint32_t first, uint32_t then, om_order_reason why);
 
 /* OM_BADPLAN, naming both ops and values, if bytes are overwritten by an op that may run before
  * another op that requires them. */

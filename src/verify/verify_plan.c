@@ -28,6 +28,7 @@
 #include "verify/simulator.h"
 #include "verify/verify_devices.h"
 #include "verify/verify_plan.h"
+#include "verify/verify_worker_streams.h"
 
 /* ---- Static checks of the plan. ---- */
 
@@ -454,6 +455,22 @@ check_kept_inputs(struct sim *c)
 	return OM_OK;
 }
 
+/* Of a plan that is valid in more orders than that of the file. */
+static om_status
+start_parallel_check(struct sim *c)
+{
+	const om_worker_streams *streams = c->plan->streams;
+
+	if (!c->plan->parallel_safe && !streams)
+		return OM_OK;
+	if (streams)
+		OM_TRY(om_worker_streams_check(c->session, c->p, c->plan));
+	c->parallel_check = om_parallel_check_new(c->session, c->p, streams, c->mem);
+	if (streams)
+		om_worker_streams_require(c->parallel_check, c->p, streams);
+	return OM_OK;
+}
+
 static om_status
 run_graph(struct sim *c)
 {
@@ -461,7 +478,7 @@ run_graph(struct sim *c)
 
 	OM_TRY(check_plan(c));
 	OM_TRY(fill_inputs(c));
-	c->parallel_check = c->plan->parallel_safe ? om_parallel_check_new(c->session, c->p, c->mem) : NULL;
+	OM_TRY(start_parallel_check(c));
 	OM_TRY(om_sim_check_collectives(c));
 	OM_TRY(om_sim_run_block(c, b));
 	for (uint32_t k = 0; k < b->nresult; k++)
