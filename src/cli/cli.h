@@ -263,6 +263,8 @@ om_status om_cli_plan_copy(om_cli *c);
 struct om_report;
 /* Fill in the results of other strategies. */
 om_status om_cli_strategies(om_cli *c, struct om_report *r);
+/* The same for plans for numbers of workers (--all-streams). */
+om_status om_cli_streams(om_cli *c, struct om_report *r);
 
 /* Parse --export: the path of the plan's own document is stored in `*sidecar`, the number of
  * other files in `*others`. */

@@ -21,6 +21,7 @@ static const om_opt pass_opts[] = {
 		"                            what to use if there is none: another one, or `cpu` [cpu]"},
 	{"align", "N", "alignment of offsets and sizes in bytes [64]"},
 	{"parallel-safe", NULL, "make a plan that is valid for every order of the ops that respects the data"},
+	{"streams", "N", "make a plan for N workers that run ops side by side, each op in one thread [1]"},
 	{"exact-sizes", NULL, "leave values whose size data decide outside of the plan, instead of giving them a place\n"
 		"                            for the most that they may take"},
 	{"io", "WHERE", "memory of inputs and outputs: `caller`; `arena`, from the start to the last use or\n"

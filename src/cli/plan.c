@@ -107,7 +107,10 @@ summary(const om_cli *c, const om_report *r, const char *out)
 		fprintf(to, "; %s", om_bounded_text(c->mem, r->bounded));
 	if (plan->nunplanned)
 		fprintf(to, "; %" PRIu32 " value%s outside of the plan", plan->nunplanned, plan->nunplanned == 1 ? "" : "s");
-	fputs(plan->parallel_safe ? "; in any order\n" : "\n", to);
+	if (plan->streams)
+		fprintf(to, "; %" PRIu32 " streams\n", plan->streams->n);
+	else
+		fputs(plan->parallel_safe ? "; in any order\n" : "\n", to);
 }
 
 /* Write the plan's document and the copy of the model. */

@@ -290,9 +290,28 @@ want_pins(om_cli *c)
 	return OM_OK;
 }
 
+/* Each op of a plan with streams runs in one thread, for which its scratch is. */
+static om_status
+want_streams(om_cli *c)
+{
+	uint64_t n = 1;
+
+	OM_TRY(om_cli_number(c, "streams", 1, OM_MOST_WORKER_STREAMS, &n));
+	if (n == 1)
+		return OM_OK;
+	if (om_cli_has(c, "threads") && c->request.threads > 1)
+		return om_fail(c->session, OM_USAGE, "each op of a plan with streams runs in one thread: leave out --threads");
+	if (om_cli_has(c, "device"))
+		return om_fail(c->session, OM_USAGE, "streams are of workers of the processor: leave out --device");
+	c->request.threads = 1;
+	c->request.streams = (uint32_t)n;
+	return OM_OK;
+}
+
 om_status
 om_cli_plan_request(om_cli *c)
 {
+	OM_TRY(want_streams(c));
 	c->request.parallel_safe = om_cli_has(c, "parallel-safe");
 	c->request.ranged = c->nrange > 0;
 	c->request.exact_sizes = om_cli_has(c, "exact-sizes");
@@ -307,7 +326,7 @@ bool
 om_cli_plan_options(const om_cli *c)
 {
 	static const char *const names[] = {"passes", "target", "precise", "align", "budget", "budget-of", "io", "arena", "device", "pin", "op", "op-rules",
-		"parallel-safe", "tie", "exact-sizes"};
+		"parallel-safe", "streams", "tie", "exact-sizes"};
 
 	for (size_t k = 0; k < c->nset; k++)
 		if (c->set[k].opt->flag)

@@ -61,7 +61,7 @@ static const om_form forms[] = {
 static bool
 wants_numbers(const om_cli *c)
 {
-	static const char *const options[] = {"csv", "svg", "html", "ascii", "all-strategies", "budget", "arena"};
+	static const char *const options[] = {"csv", "svg", "html", "ascii", "all-strategies", "all-streams", "budget", "arena"};
 
 	for (size_t k = 0; k < sizeof options / sizeof options[0]; k++)
 		if (om_cli_has(c, options[k]))
@@ -75,7 +75,7 @@ wants_numbers(const om_cli *c)
 static om_status
 check_options(om_cli *c, const char *option)
 {
-	if (om_cli_plan_options(c) || om_cli_has(c, "all-strategies"))
+	if (om_cli_plan_options(c) || om_cli_has(c, "all-strategies") || om_cli_has(c, "all-streams"))
 		return om_fail(c->session, OM_USAGE, "option --%s shows a plan as it is: options for planning have no effect on it",
 			option);
 	return OM_OK;
@@ -151,6 +151,8 @@ report_new(om_cli *c, om_report **out)
 	(*out)->plan_ms = c->pass_ms;
 	(*out)->ran = c->ran;
 	(*out)->nran = c->nran;
+	if (om_cli_has(c, "all-streams"))
+		OM_TRY(om_cli_streams(c, *out));
 	return om_cli_has(c, "all-strategies") ? om_cli_strategies(c, *out) : OM_OK;
 }
 
@@ -208,6 +210,7 @@ static const om_opt opts[] = {
 	{"html", "FILE", "write an HTML page: the memory map with search, zoom and all figures", .writes = OM_WRITES_FILE},
 	{"ascii", NULL, "also draw the arena as text"},
 	{"all-strategies", NULL, "show the arena sizes of other strategies and schedules"},
+	{"all-streams", NULL, "show the arenas of plans for 1, 2 and 4 workers that run ops side by side"},
 	{"stored", NULL, "show the plan in the model as it is, after it is verified"},
 	{"sidecar", "FILE", "with --stored: the plan in this document"},
 	OM_CLI_PLAN_OF,

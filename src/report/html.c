@@ -192,7 +192,7 @@ about(const om_report *r, om_arena *mem)
 	}
 	if (r->fault)
 		return om_printf(mem, "%s; THIS PLAN IS NOT VALID: %s", out, om_clean_text(mem, r->fault));
-	return r->parallel_safe ? om_printf(mem, "%s; valid in any order", out) : out;
+	return r->parallel_safe ? om_printf(mem, "%s; %s", out, om_report_orders(r, mem)) : out;
 }
 
 /* ---- Tiling. ---- */

@@ -219,6 +219,33 @@ strategies(const om_report *r)
 	return all;
 }
 
+static json_t *
+speedup_json(double times)
+{
+	return times > 0 ? json_real(round(times * 1000) / 1000) : json_null();
+}
+
+static json_t *
+streams(const om_worker_streams *s)
+{
+	return json_pack("{s:o,s:o,s:o}", "workers", om_json_number(s->n), "waits", om_json_number(s->nwait),
+		"model_speedup", speedup_json(om_streams_speedup(s)));
+}
+
+static json_t *
+all_streams(const om_report *r)
+{
+	json_t *all = json_array();
+
+	for (uint32_t k = 0; k < r->nstreams; k++) {
+		const om_report_streams *s = &r->streams[k];
+		json_array_append_new(all, json_pack("{s:o,s:o,s:o,s:o,s:o}", "workers", om_json_number(s->workers), "waits",
+			om_json_number(s->waits), "bytes", om_json_number(s->bytes), "lower_bound_bytes", om_json_number(s->bound),
+			"model_speedup", speedup_json(s->speedup)));
+	}
+	return all;
+}
+
 /* The counters that passes declare. */
 static json_t *
 passes(const om_report *r)
@@ -348,7 +375,9 @@ om_report_object(const om_report *r, om_arena *mem)
 	json_object_set_new(o, "model", om_json_text(mem, r->model));
 	json_object_set_new(o, "target", json_string(om_target_text(r->prog->plan->target)));
 	json_object_set_new(o, "schedule", json_string(schedule->method ? schedule->method : "original"));
-	if (r->parallel_safe)
+	if (r->plan->streams)
+		json_object_set_new(o, "streams", streams(r->plan->streams));
+	else if (r->parallel_safe)
 		json_object_set_new(o, "parallel_safe", json_true());
 	json_object_set_new(o, "inputs", inputs(r->prog, mem));
 	json_object_set_new(o, "dims", om_json_dims(r->prog, mem));
@@ -374,6 +403,8 @@ om_report_object(const om_report *r, om_arena *mem)
 		json_object_set_new(o, "phases", phases(r, mem));
 	if (r->prog->tiling)
 		json_object_set_new(o, "tiling", om_tiling_json(r->prog->tiling, mem));
+	if (r->nstreams)
+		json_object_set_new(o, "workers", all_streams(r));
 	if (r->nstrategy)
 		json_object_set_new(o, "strategies", strategies(r));
 	if (r->nran)

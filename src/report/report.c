@@ -523,6 +523,18 @@ om_report_scope(const om_report *r)
 }
 
 const char *
+om_report_orders(const om_report *r, om_arena *mem)
+{
+	return r->plan->streams ? om_printf(mem, "valid for %u streams", r->plan->streams->n) : "valid in any order";
+}
+
+double
+om_streams_speedup(const om_worker_streams *s)
+{
+	return s->span_ns > 0 ? s->work_ns / s->span_ns : 0;
+}
+
+const char *
 om_bounded_text(om_arena *mem, uint32_t n)
 {
 	return om_printf(mem, "%u value%s with the most that %s operator%s may give", n, n == 1 ? "" : "s",

@@ -74,6 +74,13 @@ typedef struct om_report_strategy {
 	double schedule_ms;      /* shared by the strategies of an order: the order, views, in-place */
 } om_report_strategy;
 
+/* The plan for a number of workers. */
+typedef struct om_report_streams {
+	uint32_t workers, waits;
+	uint64_t bytes, bound;   /* of its arenas */
+	double speedup;          /* times one worker, by the model of times */
+} om_report_streams;
+
 /* The same for the buffers of the plan: a key of the JSON, "pool_best_fit_bytes". */
 typedef struct om_report_other {
 	const char *key;
@@ -147,6 +154,8 @@ struct om_report {
 	uint32_t *box_of_value;  /* by value id; UINT32_MAX: none */
 	uint32_t *first_of_buffer, *next_of_buffer;   /* the boxes of a buffer; UINT32_MAX ends */
 
+	om_report_streams *streams;     /* other plans, for numbers of workers */
+	uint32_t nstreams;
 	om_report_strategy *strategy;   /* grouped by order */
 	uint32_t nstrategy;
 	om_report_other *other;
@@ -162,6 +171,12 @@ struct om_report {
 
 /* The states that `p` declares, of which `*n` are stored, as p->plan has them; allocated from `mem`. */
 om_report_state *om_report_states(const om_prog *p, om_arena *mem, uint32_t *n);
+
+/* "valid in any order", or "valid for 2 streams", of a plan that is parallel-safe. */
+const char *om_report_orders(const om_report *r, om_arena *mem);
+
+/* Times that streams are as fast as one worker, by the model of times; 0: not known. */
+double om_streams_speedup(const om_worker_streams *s);
 
 /* Requires p->plan.  The report and its parts are allocated from `mem`. */
 om_report *om_report_new(om_prog *p, const char *path, om_arena *mem);

@@ -281,7 +281,7 @@ title(const struct plot *p)
 	fprintf(p->to, "<text x=\"%d\" y=\"28\" font-size=\"17\" fill=\"#2c3640\">", LEFT);
 	text(p->to, om_clean_text(p->mem, r->model));
 	fprintf(p->to, ": %s in %s, %s without sharing%s</text>\n", om_bytes_text(r->arena_bytes, arena),
-		r->plan->narena > 1 ? "all arenas" : r->parallel_safe ? "one arena, valid in any order"
+		r->plan->narena > 1 ? "all arenas" : r->parallel_safe ? om_printf(p->mem, "one arena, %s", om_report_orders(r, p->mem))
 			: "one arena",
 		om_bytes_text(r->naive_bytes, naive), r->fault ? "; this plan is not valid" : "");
 }

@@ -150,6 +150,18 @@ schedule(const om_schedule *s, FILE *to)
 	fprintf(to, "  %-20s %14s  %10s  %s%s\n", "schedule", s->method, "", what, proof);
 }
 
+/* Of workers that run ops side by side. */
+static void
+streams(const om_worker_streams *s, FILE *to)
+{
+	if (!s)
+		return;
+	fprintf(to, "  %-20s %14" PRIu32 "  %10s  %" PRIu32 " wait%s", "streams", s->n, "", s->nwait, s->nwait == 1 ? "" : "s");
+	if (om_streams_speedup(s) > 0)
+		fprintf(to, "; %.2f times as fast as one worker, by a model of times", om_streams_speedup(s));
+	putc('\n', to);
+}
+
 /* One line for each arena if there are several or a limit. */
 static void
 arenas(const om_plan *plan, FILE *to, om_arena *mem)
@@ -217,12 +229,13 @@ sizes(const om_report *r, FILE *to, om_arena *mem)
 	line(to, "naive", r->naive_bytes, "every value on its own");
 	line(to, "original order", r->original_order_bytes, "peak live, nothing in place, no views");
 	line(to, r->prog->plan->narena > 1 ? "arenas" : "arena", r->arena_bytes,
-		om_printf(mem, "%.1f %% of naive%s", share, r->parallel_safe ? ", valid in any order" : ""));
+		om_printf(mem, "%.1f %% of naive%s", share, r->parallel_safe ? om_printf(mem, ", %s", om_report_orders(r, mem)) : ""));
 	arenas(r->prog->plan, to, mem);
 	if (r->scratch_bytes)
 		line(to, "  kernel scratch", r->scratch_bytes, "at most, inside the arena");
 	line(to, "lower bound", r->lower_bound_bytes, bound_note(r, mem));
 	schedule(r->prog->plan->schedule, to);
+	streams(r->prog->plan->streams, to);
 	if (r->rematerialized)
 		fprintf(to, "  %-20s %14" PRIu32 "  %10s  op%s again to lower the peak: %.1f %% more work\n",
 			"rematerialized", r->rematerialized,
@@ -382,6 +395,21 @@ strategies(const om_report *r, FILE *to)
 	}
 }
 
+/* The arenas of plans for numbers of workers, the first of which is for one. */
+static void
+all_streams(const om_report *r, FILE *to)
+{
+	char bytes[32];
+
+	if (r->nstreams)
+		fprintf(to, "\n%-24s %14s  %10s  %8s  %6s  %8s\n", "workers", "bytes", "", "of one", "waits", "model");
+	for (uint32_t k = 0; k < r->nstreams; k++) {
+		const om_report_streams *s = &r->streams[k];
+		fprintf(to, "  %-22" PRIu32 " %14" PRIu64 "  %10s  %8.2f  %6" PRIu32 "  %7.2fx\n", s->workers, s->bytes, om_bytes_text(s->bytes, bytes),
+			r->streams->bytes ? (double)s->bytes / (double)r->streams->bytes : 1, s->waits, s->speedup);
+	}
+}
+
 /* Values that rotate buffers, or are slices. */
 static void
 moving(const om_report *r, FILE *to, om_arena *mem)
@@ -478,6 +506,7 @@ om_report_text(const om_report *r, FILE *to)
 	tiling(r, to, mem);
 	states(r, to, mem);
 	unplanned(p->plan, p->values, to, mem);
+	all_streams(r, to);
 	strategies(r, to);
 	origin(r, to, mem);
 	om_arena_free(mem);

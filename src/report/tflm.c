@@ -31,7 +31,7 @@ om_tflm_check(const om_report *r, om_session *s)
 			"an offline plan of TFLite Micro supports one graph, and this model has branches "
 			"or loops, whose memory would not be reserved");
 	if (plan->parallel_safe)
-		return om_fail(s, OM_UNSUPPORTED, "TFLite Micro runs in the order of the file: plan without --parallel-safe");
+		return om_fail(s, OM_UNSUPPORTED, "TFLite Micro runs in the order of the file: plan without --parallel-safe and --streams");
 	if (plan->arena[0].align % TFLM_ALIGN)
 		return om_fail(s, OM_UNSUPPORTED,
 			"TFLite Micro requires offsets that are multiples of %d, the plan has multiples of %"

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Workers side by side: how much faster a run is, and how much larger the arena, by real time.
+
+    python bench/streams.py [--turns N] [--repeat N] [--workers N,...] [--precise] MODEL...
+
+Each model is planned for one worker and for each number of workers (`--streams`), every op with one thread.  The plans run in turn, each time for --repeat runs, of which the shortest
+counts: A B A B, so that other programs of the machine disturb all plans alike; real time, as processor time does not shrink.  Outputs are compared bit by bit.  A line for
+each model and number of workers: the arenas, the waits, the shortest times of all turns, and the median of the turns' ratios; "model" is what the model of times expects.  Then the
+geometric mean of each number.  ONNXMEM names the command."""
+import argparse
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+COMMAND = os.environ.get("ONNXMEM", "onnxmem")
+
+
+def call(*words):
+    done = subprocess.run((COMMAND,) + words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError((done.stderr.strip().splitlines() or ["status %d" % done.returncode])[-1])
+
+
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return json.load(f)
+
+
+def plan(model, workers, o, folder):
+    """The path of the plan, and its report."""
+    path, said = (os.path.join(folder, "%d.%s" % (workers, kind)) for kind in ("onnx", "json"))
+    words = ["--target", "cpu", "-q"] + (["--streams", str(workers)] if workers > 1 else ["--threads", "1"]) + (["--precise"] if o.precise else [])
+    call("plan", model, path, *words)
+    call("report", model, "--json", said, *words)
+    return path, read(said)
+
+
+def run(path, o, folder, save=None):
+    stats = os.path.join(folder, "stats.json")
+    words = ["--save", save] if save else []
+    one = ["--threads", "1"]
+    call("run", path, "--fill", "deterministic", "--repeat", str(o.repeat), "--stats", stats, "-q", *one, *words)
+    return read(stats)["best_ms"]
+
+
+def same(one, other):
+    names = sorted(os.listdir(one))
+    for name in names:
+        with open(os.path.join(one, name), "rb") as a, open(os.path.join(other, name), "rb") as b:
+            if a.read() != b.read():
+                return False
+    return bool(names) and names == sorted(os.listdir(other))
+
+
+def measure(model, o, folder):
+    counts = [1] + o.workers
+    plans = {n: plan(model, n, o, folder) for n in counts}
+    for n in counts:
+        run(plans[n][0], o, folder, os.path.join(folder, "out%d" % n))
+        if not same(os.path.join(folder, "out1"), os.path.join(folder, "out%d" % n)):
+            raise RuntimeError("%d workers compute something else" % n)
+    times = [{n: run(plans[n][0], o, folder) for n in counts} for _ in range(o.turns)]
+    found = {}
+    for n in o.workers:
+        found[n] = statistics.median(t[1] / t[n] for t in times)
+        streams = plans[n][1].get("streams", {})
+        print("%-26s %d  arena %11d %11d %5.2f  waits %4d  ms %9.3f %9.3f  times %5.2f  model %5.2f  load %.1f" % (
+            os.path.splitext(os.path.basename(model))[0], n, plans[1][1]["arena_bytes"], plans[n][1]["arena_bytes"],
+            plans[n][1]["arena_bytes"] / max(plans[1][1]["arena_bytes"], 1), streams.get("waits", 0), min(t[1] for t in times), min(t[n] for t in times),
+            found[n], streams.get("model_speedup") or 1, os.getloadavg()[0]), flush=True)
+    return found
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--turns", type=int, default=5)
+    p.add_argument("--repeat", type=int, default=10)
+    p.add_argument("--workers", type=lambda text: [int(n) for n in text.split(",")], default=[2])
+    p.add_argument("--precise", action="store_true")
+    p.add_argument("models", nargs="+")
+    o = p.parse_args()
+    all_found = []
+    for model in o.models:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                all_found.append(measure(model, o, folder))
+            except (RuntimeError, OSError, KeyError) as e:
+                print("%s: %s" % (model, e), file=sys.stderr)
+    for n in o.workers if all_found else ():
+        ratios = [found[n] for found in all_found]
+        print("%d workers: geometric mean %.2f, least %.2f, of %d models" % (n, math.exp(sum(map(math.log, ratios)) / len(ratios)), min(ratios), len(ratios)))
+    return 0 if len(all_found) == len(o.models) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
