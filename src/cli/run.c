@@ -405,6 +405,24 @@ attributes_json(const om_op *op)
 	return found;
 }
 
+/* The stream of workers that the plan has it in. */
+static uint32_t
+stream_of(const om_cli *c, const struct run *r, const om_op *op)
+{
+	const om_worker_streams *s = r->options.no_reuse ? NULL : c->prog->plan->streams;
+
+	return s && s->op[op->id].stream != OM_NO_STREAM ? s->op[op->id].stream : 0;
+}
+
+static json_t *
+first_output_json(om_cli *c, const om_op *op)
+{
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k])
+			return name_json(c->mem, op->out[k]->name);
+	return json_null();
+}
+
 /* One run as a trace: ops in the order of their first call, with the mean duration of their
  * calls per run, bodies after their owners. */
 static om_status
@@ -423,10 +441,10 @@ write_profile(om_cli *c, FILE *to, const void *arg)
 		const om_cost cost = om_op_cost(p[k].op);
 		add_counter(events, by, plan ? om_report_steps(plan, p[k].op).first : 0, at);
 		json_array_append_new(events, json_pack(
-			"{s:o, s:s, s:s, s:f, s:f, s:i, s:i, s:{s:I, s:s, s:s, s:f, s:f, s:f, s:f, s:o, s:o, s:o}}",
+			"{s:o, s:s, s:s, s:f, s:f, s:i, s:I, s:{s:I, s:s, s:s, s:o, s:f, s:f, s:f, s:f, s:o, s:o, s:o}}",
 			"name", name_json(c->mem, om_op_label(p[k].op)), "cat", p[k].op->type, "ph", "X", "ts", at, "dur", us,
-			"pid", 1, "tid", 1, "args", "calls", (json_int_t)p[k].calls,
-			"domain", p[k].op->domain, "type", p[k].op->type, "ms", p[k].ms, "least_ms", p[k].least_ms, "flops", cost.flops, "bytes", cost.bytes,
+			"pid", 1, "tid", (json_int_t)1 + stream_of(c, r, p[k].op), "args", "calls", (json_int_t)p[k].calls,
+			"domain", p[k].op->domain, "type", p[k].op->type, "output", first_output_json(c, p[k].op), "ms", p[k].ms, "least_ms", p[k].least_ms, "flops", cost.flops, "bytes", cost.bytes,
 			"inputs", shapes_json(p[k].op->in, p[k].op->nin), "outputs", shapes_json(p[k].op->out, p[k].op->nout),
 			"attributes", attributes_json(p[k].op)));
 		at += p[k].op->nbody ? 0 : us;
