@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import gc
 import threading
 import weakref
@@ -31,6 +32,20 @@ if TYPE_CHECKING:
 
 #: What may stand for a variable: a variable, an array, a tensor of DLPack, or a number.
 Value = Any
+
+
+_SMALL, _MOST_CONSTANTS = 64, 512    # bytes of an array of which one variable is kept; and how many of them
+
+
+@functools.cache
+def _handles(n: int) -> Any:
+    """The type of a C array of so many handles, at least one."""
+    return ctypes.c_void_p * max(n, 1)
+
+
+@functools.lru_cache(1024)
+def _operator_name(name: str) -> bytes:
+    return raw(name)
 
 
 class EagerStats(NamedTuple):
@@ -84,6 +99,7 @@ class Eager:
         self._kept: list[Any] = []           # what functions and programs refer to
         self._shared: dict[int, Any] = {}    # memory of others, by number
         self._release = s.release(self._forget_shared(weakref.ref(self)))
+        self._constants: dict[Any, int] = {}    # variables of small arrays and numbers, by what they hold
         self._nshared = self._nwatched = 0
         self._watched: weakref.WeakValueDictionary[int, Variable] = weakref.WeakValueDictionary()
         self._callbacks, self._handle = ctypes.c_void_p(), ctypes.c_void_p()
@@ -101,8 +117,7 @@ class Eager:
     @contextlib.contextmanager
     def _entered(self) -> Iterator[None]:
         with self._lock:
-            while self._dead and not self._inside:    # a call that runs a function may be using their memory
-                lib.om_variable_free(self._dead.popleft())
+            self._bury()
             self._inside += 1
             try:
                 yield
@@ -168,24 +183,64 @@ class Eager:
         None among the inputs is an omitted one.  Numbers in Python take the type of the first input that is a variable.  Attributes are
         integers, floats, strings, arrays, and lists of integers, floats or strings; a float attribute takes a float.
         """
-        given = [None if one is None else self._input(one, inputs) for one in inputs]
-        listed = (ctypes.c_void_p * max(len(given), 1))(*(None if one is None else one._handle.value for one in given))
-        found = (ctypes.c_void_p * max(outputs, 1))()
-        attrs, keep = _attributes(attributes or {})
-        with self._entered():
-            self._check(lib.om_eager_run(self._handle, raw(operator), attrs, len(given), listed, outputs, found))
-            made = tuple(Variable(self, ctypes.c_void_p(one)) for one in found)
-        del keep
-        return made[0] if outputs == 1 else made
+        attrs, keep = _attributes(attributes) if attributes else (None, None)
+        found = _handles(outputs)()
+        with self._lock:
+            self._bury()
+            kept: list[Any] = []
+            listed = _handles(len(inputs))(*[one._handle.value if isinstance(one, Variable) and one.eager is self
+                                             else self._given(one, inputs, kept) for one in inputs])
+            self._inside += 1
+            try:
+                status = lib.om_eager_run(self._handle, _operator_name(operator), attrs, len(inputs), listed, outputs, found)
+            finally:
+                self._inside -= 1
+            self._context.check(status)
+            if outputs == 1:
+                return Variable(self, ctypes.c_void_p(found[0]))
+            return tuple(Variable(self, ctypes.c_void_p(found[k])) for k in range(outputs))
+
+    def _bury(self) -> None:
+        """Free the variables that were collected.  A call that runs a function may be using their memory."""
+        if self._inside:
+            return
+        if len(self._constants) > _MOST_CONSTANTS:
+            self._dead.extend(self._constants.values())
+            self._constants.clear()
+        while self._dead:
+            lib.om_variable_free(self._dead.popleft())
+
+    def _given(self, value: Value, beside: Sequence[Value], kept: list[Any]) -> int | None:
+        """The handle of an input that is no variable of this graph.  Variables do not change, so that one serves all small arrays with the same elements:
+        it is not copied again, and calls on it are known again."""
+        import numpy as np
+        if value is None:
+            return None
+        if isinstance(value, (bool, int, float)):
+            value = self._number(value, beside)
+        if not isinstance(value, np.ndarray) or value.nbytes > _SMALL or value.dtype.kind not in "biuf":
+            made = self.variable(value)
+            kept.append(made)
+            return made._handle.value
+        key = (value.dtype, value.shape, value.tobytes())
+        handle = self._constants.get(key)
+        if handle is None:
+            made = self.variable(value)
+            handle, made._handle = made._handle.value, ctypes.c_void_p()    # no longer freed with this object
+            assert handle is not None
+            self._constants[key] = handle
+        return handle
+
+    @staticmethod
+    def _number(value: bool | int | float, beside: Sequence[Value]) -> Any:
+        import numpy as np
+
+        from ._tensors import dtype_of
+        like = next((one for one in beside if isinstance(one, Variable)), None)
+        return np.asarray(value, dtype_of(like.dtype) if like is not None else None)
 
     def _input(self, value: Value, beside: Sequence[Value]) -> Variable:
-        if isinstance(value, (bool, int, float)):
-            import numpy as np
-
-            from ._tensors import dtype_of
-            like = next((one for one in beside if isinstance(one, Variable)), None)
-            value = np.asarray(value, dtype_of(like.dtype)) if like is not None else value
-        return self.variable(value)
+        return self.variable(self._number(value, beside) if isinstance(value, (bool, int, float)) else value)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """``eager.Conv(x, w, pads=[1, 1, 1, 1])``: operators of ai.onnx as methods, attributes by name."""
@@ -224,6 +279,10 @@ class Eager:
     def trim(self) -> None:
         """Forget compiled programs and remembered results, and give free memory back."""
         with self._entered():
+            if self._inside == 1:    # else a call is running, whose inputs may be among them
+                for handle in self._constants.values():
+                    lib.om_variable_free(handle)
+                self._constants.clear()
             self._check(lib.om_eager_trim(self._handle))
 
     @property

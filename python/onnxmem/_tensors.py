@@ -7,6 +7,7 @@ is a multiple of their size.  Anything else is converted to such an array, but n
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
 from typing import Any
 
@@ -104,6 +105,7 @@ def _tensor(address: int, dtype: str, shape: tuple[int, ...]) -> s.Tensor:
     return s.Tensor(data=address, type=s.DTYPES.index(dtype), shape=shape_of(shape))
 
 
+@functools.cache
 def _name_of(dtype: np.dtype[Any]) -> str:
     if dtype.kind in "OUST":
         return "string"
