@@ -6,7 +6,7 @@
 
 Each model is planned for the executor as the cost model has it and by `onnxmem tune`, for one thread.  Then both plans run in turn, each time for REPEATS runs, of
 which the least processor time counts; the median of the turns' ratios is what is printed.  So other programs of the machine disturb both plans alike, and the measurement is not the
-one that chose.  With --budget the tuned plan may take that percentage of the total of the untuned one.  A line for each model, then the geometric mean.  ONNXMEM names the command."""
+one that chose.  A plan that is the same, as no layer is computed in another way, is measured once: its ratio is 1.  With --budget the tuned plan may take that percentage of the total of the untuned one.  A line for each model, then the geometric mean.  ONNXMEM names the command."""
 import argparse
 import json
 import math
@@ -53,12 +53,14 @@ def tune(model, o, folder):
 
 def measure(model, o, folder):
     usual, tuned, said = tune(model, o, folder)
-    times = [(cpu_ms(usual, folder), cpu_ms(tuned, folder)) for _ in range(o.turns)]
+    same = said["kept"] or all(layer["chosen"] == layer["choices"][0]["choice"] for layer in said["layers"])
+    times = [(cpu_ms(usual, folder), None if same else cpu_ms(tuned, folder)) for _ in range(o.turns)]
+    times = [(a, b or a) for a, b in times]
     ratio = statistics.median(a / b for a, b in times)
     print("%-24s %9.3f %9.3f  %6.3f  total %11d %11d  %s" % (
         os.path.splitext(os.path.basename(model))[0], min(a for a, _ in times), min(b for _, b in times), ratio,
         said["cost_model"]["total_bytes"], said["chosen"]["total_bytes"],
-        "cost model kept" if said["kept"] else "%d not measured" % said["unmeasured"] if said["unmeasured"] else ""), flush=True)
+        "the same plan" if same else "%d not measured" % said["unmeasured"] if said["unmeasured"] else ""), flush=True)
     return ratio
 
 
