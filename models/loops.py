@@ -234,8 +234,26 @@ def collect():
         [value("x", [4]), value("trips", [], T.INT64)], values("y last", [4]), [const("outer", [0])]))
 
 
+def rows():
+    """A Scan over N rows with a state that lags, a loop over all rows, and an If."""
+    def picture(v):
+        return value(v, ["N", 4])
+    scanned = h.make_graph([n("Sub", "q row", "s"), n("Tanh", "s", "pn"), n("Identity", "p", "qn"), n("Identity", "pn", "item")],
+                           "scanned", values("p q row", [4]), values("pn qn item", [4]))
+    thrice = h.make_graph([n("Softmax", "v", "e"), n("Sub", "e a", "vn"), n("Identity", "go", "go_on")], "thrice",
+                          ROUND + [picture("v")], [value("go_on", [], T.BOOL), picture("vn")])
+    up = h.make_graph([n("Exp", "all", "up")], "up", [], [picture("up")])
+    down = h.make_graph([n("Softmax", "all", "d"), n("Sub", "d all", "down")], "down", [], [picture("down")])
+    save("loop_rows.onnx", h.make_graph(
+        [n("Tanh", "x", "a"), n("ReduceMean", "a", "start", axes=[0], keepdims=0),
+         n("Scan", "start start a", "last_p last_q items", body=scanned, num_scan_inputs=1),
+         n("Loop", "three _ items", "all", body=thrice), n("If", "which", "z", then_branch=up, else_branch=down),
+         n("Add", "z last_p", "b"), n("Add", "b last_q", "y")], "rows",
+        [picture("x"), value("which", [], T.BOOL)], [picture("y")], [const("three", 3)]))
+
+
 if __name__ == "__main__":
     os.chdir(os.path.dirname(os.path.abspath(__file__)))
     for make in (nnc_pool, nnc_conv, nnc_residual, nnc_nested, nnc_chain, nnc_lag, nnc_branch, swap, cycle, early,
-                 scans, grow, sizes, control, count, horner, toggle, inner, collect):
+                 scans, grow, sizes, control, count, horner, toggle, inner, collect, rows):
         make()

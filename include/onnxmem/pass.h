@@ -237,8 +237,8 @@ typedef struct om_range_check {
 /* Verify the plan of a model, or of the document `sidecar` unless it is NULL, for all sizes of the ranges of `plan`, which is the same plan read for
  * the largest ones, and verified: for each of up to 1024 combinations, as it is and shrunk (om_plan_shrink()), or, if there are more, or more
  * than `most` if that is not 0, for as many, with the ends of all ranges.  Then, for a plan of a program that no passes rewrote, it is proven for the others, from
- * the shapes that inference finds with open symbols and from what operators allow; formulas of the document are derived again from its places, and
- * compared.  No claim of the document is relied on.  OM_BADPLAN with the sizes in the message if the plan, or a formula, does not hold for some.  `out` and its texts
+ * the shapes that inference finds with open symbols and from what operators allow; without a proof, and if `most` is 0, it is verified for each size, if
+ * the programs of all sizes have at most 4194304 ops.  Formulas of the document are derived again from its places, and compared.  No claim of the document is relied on.  OM_BADPLAN with the sizes in the message if the plan, or a formula, does not hold for some.  `out` and its texts
  * are valid as long as `mem`. */
 OM_API om_status om_host_check_ranges(om_host *h, om_model *m, const char *sidecar, om_plan *plan, uint64_t most, om_arena *mem, om_range_check *out);
 

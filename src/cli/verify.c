@@ -82,8 +82,9 @@ const om_cmd om_verify_cmd = {
 	.name = "verify", .usage = "MODEL [options]", .brief = "check the plan in a model",
 	.text = "Checks that the plan belongs to this model, and simulates a run to check that no value\n"
 		"is overwritten while it is live.  A plan with ranges is verified for each of up to 1,024\n"
-		"sizes, or for as many, and proven for the others as far as that is possible; formulas of the\n"
-		"document are derived again.  The last line is PASSED or FAILED; the exit status is 4\n"
-		"if the plan is stale or invalid.",
+		"sizes, or for as many, and proven for the others; where there is no proof, each size is\n"
+		"verified, if their programs have at most 4,194,304 ops together.  Formulas of the document\n"
+		"are derived again.  The last line is PASSED or FAILED; the exit status is 4 if the plan is\n"
+		"stale or invalid.",
 	.min_args = 1, .max_args = 1, .group = {&group}, .run = run,
 };

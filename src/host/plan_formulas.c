@@ -517,26 +517,6 @@ find_quotients(struct sampling *w)
 
 /* ---- Proofs. ---- */
 
-/* Do the passes only remove what is not needed, so that a value is what it is in the file? */
-static bool
-keeps_values(const om_plan *plan, const char *passes)
-{
-	static const char *const plain[] = {"inline", "shapes", "fold", "prune"};
-
-	for (const char *at = passes; plan->target == OM_TARGET_GENERIC && at; at += *at == ',') {
-		const size_t n = strcspn(at, ",");
-		bool is_plain = false;
-		for (size_t k = 0; k < sizeof plain / sizeof plain[0]; k++)
-			is_plain |= strlen(plain[k]) == n && memcmp(at, plain[k], n) == 0;
-		if (!is_plain)
-			return false;
-		at += n;
-		if (*at == '\0')
-			return true;
-	}
-	return false;
-}
-
 static const char *
 not_proven(const struct sampling *w, const char *value, bool keeps)
 {
@@ -570,7 +550,7 @@ prove_sizes(struct sampling *w)
 			value[n] = k;
 			size[n++] = (om_proven_size){.value = w->p->values[w->value[k]], .bytes = &w->poly[k]};
 		}
-	const bool keeps = keeps_values(w->plan, passes);
+	const bool keeps = om_passes_keep_values(w->plan, passes);
 	OM_TRY(om_host_prove_sizes(w->host, &r, passes, keeps, size, n, w->mem, &w->bound, &w->why));
 	for (uint32_t k = 0; k < n && !w->why; k++) {
 		const bool is_inside = value[k] < w->nvalue;

@@ -8,6 +8,7 @@
 #include "host/range_binding.h"
 #include "ir/binding.h"
 #include "ir/dim_expression.h"
+#include "ir/edit.h"
 #include "ir/query.h"
 #include "ir/type.h"
 #include "onnxmem/formula.h"
@@ -202,6 +203,50 @@ has_open_dim(const om_ranged *r, unsigned set, const om_value *open)
 		if (open->shape.dim[d] < 0 && is_left_open(r, set, open->shape.sym[d]))
 			return true;
 	return false;
+}
+
+/* ---- What passes leave. ---- */
+
+bool
+om_passes_keep_values(const om_plan *plan, const char *passes)
+{
+	static const char *const plain[] = {"inline", "shapes", "fold", "branches", "prune"};
+
+	for (const char *at = passes; plan->target == OM_TARGET_GENERIC && at; at += *at == ',') {
+		const size_t n = strcspn(at, ",");
+		bool is_plain = false;
+		for (size_t k = 0; k < sizeof plain / sizeof plain[0]; k++)
+			is_plain |= strlen(plain[k]) == n && memcmp(at, plain[k], n) == 0;
+		if (!is_plain)
+			return false;
+		at += n;
+		if (*at == '\0')
+			return true;
+	}
+	return false;
+}
+
+static bool
+is_same_op(const om_op *a, const om_op *b)
+{
+	if (!b || a->opdef != b->opdef || a->nin != b->nin || a->nout != b->nout || a->nbody != b->nbody)
+		return false;
+	for (uint32_t k = 0; k < a->nin; k++)
+		if (!a->in[k] != !b->in[k] || (a->in[k] && strcmp(a->in[k]->name, b->in[k]->name) != 0))
+			return false;
+	return true;
+}
+
+bool
+om_ranged_has_ops(const om_ranged *r, const om_prog *p)
+{
+	for (const om_block *b = r->bound->first; b; b = b->next)
+		for (const om_op *op = b->first; op; op = op->next) {
+			const om_value *out = om_op_first_output(op), *v = out ? om_prog_same_value(p, out) : NULL;
+			if (out && !is_same_op(op, v ? v->def : NULL))
+				return false;
+		}
+	return true;
 }
 
 /* ---- Binding. ---- */

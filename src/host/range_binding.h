@@ -31,6 +31,13 @@ bool om_ranged_dim_is_polynomial(const om_ranged *r, const char *symbol);
 /* The most that its degree in the number of `of`, the symbol of a range, may be. */
 unsigned om_ranged_dim_degree(const char *symbol, const char *of);
 
+/* Do the passes only leave out what is not needed, or what constants decide, so that a value is what it is in the file? */
+bool om_passes_keep_values(const om_plan *plan, const char *passes);
+
+/* Has `p`, made by the same passes, each op of the bound program, with the same inputs?  Passes that leave out branches give their values
+ * other names. */
+bool om_ranged_has_ops(const om_ranged *r, const om_prog *p);
+
 /* A copy of `open` that is bound so, after these passes; NULL on failure. */
 om_status om_host_run_sizes(om_host *h, const om_ranged *r, const int64_t *n, const char *passes, om_prog **out);
 

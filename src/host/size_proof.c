@@ -25,7 +25,7 @@
 #include "ir/edit.h"
 
 enum {
-	MOST_OPS = 1 << 18,      /* that are inferred in all */
+	MOST_OPS = 1 << 20,      /* that are inferred in all */
 	MOST_COMPARED = 1 << 26, /* in all */
 	SETS = 1 << OM_FORMULA_SYMBOLS,
 };
@@ -43,6 +43,7 @@ struct om_size_proof {
 	om_host *host;
 	const om_ranged *r;
 	const char *passes;
+	bool has_branches;       /* the passes leave out some */
 	om_arena *mem;
 	om_dim_range range[OM_FORMULA_SYMBOLS]; /* of numbers of sizes */
 	om_proven_size *size;
@@ -175,7 +176,7 @@ say_impossible(om_size_proof *w, const int64_t *size)
 	*w->why = om_printf(w->mem, "%s is not possible: %s", text, om_message(w->host->session));
 }
 
-/* A program that cannot be inferred with open symbols proves nothing. */
+/* A program that cannot be inferred with open symbols proves nothing, nor does one with other branches. */
 static om_status
 find_dims(om_size_proof *w, unsigned set)
 {
@@ -188,7 +189,8 @@ find_dims(om_size_proof *w, unsigned set)
 		om_proof_numbers(w, set, at, n);
 		sizes_of(w, n, size);
 		const om_status st = om_host_run_open_sizes(w->host, w->r, size, set, w->passes, &p);
-		if (st == OM_OK)
+		const bool is_same = st == OM_OK && (!w->has_branches || om_ranged_has_ops(w->r, p));
+		if (is_same)
 			read_dims(w, p, set, at, found);
 		om_prog_free(p);
 		++*w->looked_at;
@@ -196,7 +198,7 @@ find_dims(om_size_proof *w, unsigned set)
 			return st;
 		if (st != OM_OK && set == all_symbols(w))
 			say_impossible(w, size);
-		if (st != OM_OK)
+		if (!is_same)
 			return OM_OK;
 	}
 	keep_dims(w, found);
@@ -361,7 +363,7 @@ om_host_prove_shapes(om_host *h, const om_ranged *r, const char *passes, bool ke
 {
 	om_size_proof *w = OM_NEW(mem, om_size_proof);
 
-	*w = (om_size_proof){.host = h, .r = r, .passes = passes, .mem = mem, .size = size, .nsize = n, .looked_at = looked_at, .why = why};
+	*w = (om_size_proof){.host = h, .r = r, .passes = passes, .has_branches = strstr(passes, "branches") != NULL, .mem = mem, .size = size, .nsize = n, .looked_at = looked_at, .why = why};
 	assert(r->nrange <= OM_FORMULA_SYMBOLS);
 	for (uint32_t d = 0; d < r->nrange; d++)
 		w->range[d] = om_range_of_steps(&r->range[d]);

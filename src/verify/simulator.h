@@ -112,6 +112,7 @@ struct sim {
 	uint32_t *gap;                  /* a step in which the value was used although its lifetime in the
 					   plan does not lead there; UINT32_MAX: none */
 	struct log *log;                /* records writes inside of a branch; NULL outside */
+	const bool *any_trip_count;     /* by op id: the loop is simulated for any number of iterations; NULL: none is */
 	om_parallel_check *parallel_check;        /* NULL: the plan is for the order of the file only */
 };
 

@@ -103,8 +103,10 @@ scan_rounds(const om_op *op)
 }
 
 static int64_t
-trip_count(const om_op *op)
+trip_count(const struct sim *c, const om_op *op)
 {
+	if (c->any_trip_count && c->any_trip_count[op->id])
+		return -1;
 	const int64_t n = op->opdef->control == OM_SCAN ? scan_rounds(op) : loop_rounds(op);
 	return n < 0 ? -1 : n;
 }
@@ -128,7 +130,7 @@ is_carried(const om_value *v, const om_op *loop)
 static om_status
 check_stride(struct sim *c, const om_value *v, const om_plan_multi_view *view, const om_op *loop)
 {
-	const int64_t n = trip_count(loop);
+	const int64_t n = trip_count(c, loop);
 	const uint64_t bytes = c->home[v->id].bytes, step = view->stride < 0 ? -(uint64_t)view->stride : (uint64_t)view->stride;
 	const om_region *r = &view->off[0];
 	uint64_t span, end;
@@ -269,7 +271,7 @@ count_iterations(struct sim *c, struct loop *l)
 {
 	uint64_t first = 0, period = 1;
 
-	l->known = trip_count(l->op);
+	l->known = trip_count(c, l->op);
 	l->view = c->loop_view + c->loop_views[l->op->id];
 	l->nview = c->loop_views[l->op->id + 1] - c->loop_views[l->op->id];
 	l->ends = OM_NEWN(l->mem, struct ends, l->ncarried);

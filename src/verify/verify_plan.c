@@ -541,9 +541,9 @@ prepare(struct sim *c)
 }
 
 static om_status
-simulate(om_session *s, const om_prog *p, const om_plan *plan, struct om_budget *budget)
+simulate(om_session *s, const om_prog *p, const om_plan *plan, const bool *any, struct om_budget *budget)
 {
-	struct sim c = {.p = p, .plan = plan, .session = s, .budget = budget};
+	struct sim c = {.p = p, .plan = plan, .session = s, .any_trip_count = any, .budget = budget};
 
 	c.mem = om_sim_arena(&c);
 	prepare(&c);
@@ -554,22 +554,28 @@ simulate(om_session *s, const om_prog *p, const om_plan *plan, struct om_budget 
 }
 
 static om_status
-simulate_guarded(om_session *s, const om_prog *p, const om_plan *plan, struct om_budget *budget)
+simulate_guarded(om_session *s, const om_prog *p, const om_plan *plan, const bool *any, struct om_budget *budget)
 {
-	OM_GUARDED(s, simulate(s, p, plan, budget));
+	OM_GUARDED(s, simulate(s, p, plan, any, budget));
 }
 
-om_status
-om_plan_verify_within(om_session *s, const om_prog *p, const om_plan *plan, uint64_t bytes)
+static om_status
+verify_within(om_session *s, const om_prog *p, const om_plan *plan, const bool *any, uint64_t bytes)
 {
 	struct om_budget budget = {.left = bytes};
-	const om_status st = simulate_guarded(s, p, plan, &budget);
+	const om_status st = simulate_guarded(s, p, plan, any, &budget);
 
 	if (st != OM_MEMORY || !budget.is_exceeded)
 		return st;
 	return om_fail(s, OM_BADPLAN,
 		"the plan requires more than %" PRIu64 " bytes to check: its multi-views have too many "
 		"locations", bytes);
+}
+
+om_status
+om_plan_verify_within(om_session *s, const om_prog *p, const om_plan *plan, uint64_t bytes)
+{
+	return verify_within(s, p, plan, NULL, bytes);
 }
 
 /* Everything that the simulation of a plan without views allocates is proportional to these. */
@@ -593,5 +599,11 @@ enum { LEAST_BYTES = 64 << 20, BYTES_PER_ENTRY = 4096 };
 om_status
 om_plan_verify(om_session *s, const om_prog *p, const om_plan *plan)
 {
-	return om_plan_verify_within(s, p, plan, LEAST_BYTES + BYTES_PER_ENTRY * count_entries(p, plan));
+	return om_plan_verify_trip_counts(s, p, plan, NULL);
+}
+
+om_status
+om_plan_verify_trip_counts(om_session *s, const om_prog *p, const om_plan *plan, const bool *any)
+{
+	return verify_within(s, p, plan, any, LEAST_BYTES + BYTES_PER_ENTRY * count_entries(p, plan));
 }

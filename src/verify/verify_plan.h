@@ -9,4 +9,7 @@
  * and of the plan: OM_BADPLAN if the simulation needs more than `bytes`. */
 om_status om_plan_verify_within(om_session *s, const om_prog *p, const om_plan *plan, uint64_t bytes);
 
+/* Like om_plan_verify(), but the loops with `any[id]`, by op id, may run any number of times, whatever the program says. */
+om_status om_plan_verify_trip_counts(om_session *s, const om_prog *p, const om_plan *plan, const bool *any);
+
 #endif

@@ -28,7 +28,14 @@ verify_edited 's/57600000/57599936/g'
 # A run refuses a promise of less than it takes.
 sed 's/576\*N/512*N/' plan.json >edited.json
 om run "$models/dynamic.onnx" --sidecar edited.json --dim N=8 --fill deterministic
-# Where there is no proof, it says so; each size can be verified.
+# A Scan and a Loop over all rows, whose last iterations leave states elsewhere; an If; branches that a constant input leaves.
+om plan "$models/loop_rows.onnx" rows.onnx --dim-range N=1..50000
+om verify rows.onnx
+om plan "$models/loop_rows.onnx" branch.onnx --value which=false --dim-range N=1..50000
+om verify branch.onnx
+# Where there is no proof, each size is verified, unless their programs have many ops.
 om plan "$models/dynamic.onnx" cpu.onnx --target cpu --dim-range N=1..1100
 om verify cpu.onnx
+om plan "$models/dynamic.onnx" many.onnx --target cpu --dim-range N=1..400000
+om verify many.onnx
 om verify cpu.onnx --every-size
