@@ -15,7 +15,7 @@
 #include "opdef/op_context.h"
 
 /* Ops that are looked at in all, where there are more than OM_MOST_SIZES combinations. */
-enum { MOST_OPS = 1 << 18 };
+enum { MOST_OPS = 1 << 20 };
 
 struct search {
 	om_host *host;
