@@ -77,6 +77,9 @@ const char *om_dim_product_text(const om_op_context *c, const om_shape *s, int f
 void om_elems_moved(const om_op_context *c, om_symbolic_elem *e);
 void om_elems_calculated(const om_op_context *c, om_symbolic_elem *e);
 
+/* The negative ones, of Neg; of other operators nothing is known. */
+void om_elems_negated(const om_op_context *c, om_symbolic_elem *e);
+
 /* Those of x == y: a dim is no negative number, and equals itself.  Those of a choice by a condition. */
 void om_elems_equal(const om_op_context *c, om_symbolic_elem *e);
 void om_elems_chosen(const om_op_context *c, om_symbolic_elem *e);

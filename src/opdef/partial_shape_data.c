@@ -230,6 +230,22 @@ om_elems_calculated(const om_op_context *c, om_symbolic_elem *e)
 		e[k] = calculated(c, sign, &p.a[p.na == 1 ? 0 : k], &p.b[p.nb == 1 ? 0 : k]);
 }
 
+void
+om_elems_negated(const om_op_context *c, om_symbolic_elem *e)
+{
+	static const om_symbolic_elem zero = {.known = true};
+	const om_symbolic_elem *x;
+	size_t n;
+
+	if (strcmp(c->op->opdef->name, "Neg") != 0 || !om_in_symbolic_elems(c, 0, &x, &n))
+		return;
+	for (size_t k = 0; k < n; k++)
+		if (x[k].known)
+			e[k] = calculated(c, '-', &zero, &x[k]);
+		else
+			e[k].sym = om_dim_text(c, "0", '-', x[k].sym);
+}
+
 /* ---- Comparisons and choices, as exporters write them around Expand: the dims that are not -1, else 1. ---- */
 
 /* Differences may be negative, dims are not. */

@@ -220,7 +220,7 @@ ATTRS(thresholded_relu_attrs, A_FLOAT("alpha", 1))
 #define ROW(...)  ROW_OF(OM_POINTWISE, __VA_ARGS__)
 
 #define UNARY(name, since, types, value, attrs, brief) \
-	{ROW(name, since, 1, 1, attrs, brief, om_infer_same, om_inplace_whole), .input_types = {OF_##types}},
+	{ROW(name, since, 1, 1, attrs, brief, om_infer_same, om_inplace_whole), .propagate_data = om_elems_negated, .input_types = {OF_##types}},
 #define CURVE(name, since, types, which, value, attrs, brief) \
 	UNARY(name, since, types, value, attrs, brief)
 #define TEST(name, since, types, value, attrs, brief) \

@@ -582,6 +582,28 @@ tile_repeats(const om_op_context *c, int64_t *rep, bool *known)
 	return OM_OK;
 }
 
+/* Dims that follow from repeats of which some are symbols. */
+static void
+tile_symbols(const om_op_context *c, om_shape *out)
+{
+	const om_shape *in = &c->in[0].shape;
+	om_symbolic_elem rep[OM_MAX_RANK];
+	size_t n;
+
+	if (c->op->nin != 2 || !om_in_few_elems(c, 1, rep, &n) || n != (size_t)in->rank)
+		return;
+	for (int k = 0; k < in->rank; k++) {
+		om_shape of = om_shape_open(1);
+		if (rep[k].known && rep[k].value == 1) {
+			out->dim[k] = in->dim[k];
+			out->sym[k] = in->sym[k];
+		} else if (!rep[k].known && om_dim_of_elem(&rep[k], &of, 0)) {
+			out->sym[k] = in->dim[k] >= 1 ? om_dim_text_number(c, of.sym[0], '*', in->dim[k])
+				: in->dim[k] < 0 ? om_dim_text(c, in->sym[k], '*', of.sym[0]) : NULL;
+		}
+	}
+}
+
 static om_status
 tile_infer(om_op_context *c)
 {
@@ -597,6 +619,8 @@ tile_infer(om_op_context *c)
 	}
 	*out = om_shape_open(in->rank);
 	OM_TRY(tile_repeats(c, rep, &known));
+	if (!known)
+		tile_symbols(c, out);
 	for (int k = 0; known && k < in->rank; k++) {
 		if (rep[k] < 0)
 			return om_op_fail(c->session, OM_SHAPE, c->op, "the repeat count of axis %d is %lld", k,

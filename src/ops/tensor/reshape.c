@@ -58,8 +58,18 @@ fill_dims(const om_op_context *c, bool zero_copies, const om_symbolic_elem *elem
 	return OM_OK;
 }
 
-/* The product of the known dims of a shape, and its open dims, except for those that the other
- * shape has at the same index. */
+/* How many of the first `n` dims are open and called like this. */
+static int
+count_open(const om_shape *s, int n, const char *sym)
+{
+	int count = 0;
+
+	for (int k = 0; k < n; k++)
+		count += s->dim[k] < 0 && s->sym[k] && strcmp(s->sym[k], sym) == 0;
+	return count;
+}
+
+/* The product of the known dims of a shape, and its open dims, except for those that the other shape has, too. */
 struct parts {
 	int64_t known;
 	int nopen;
@@ -76,8 +86,7 @@ part(const om_op_context *c, const om_shape *s, const om_shape *other, int hole,
 		if (s->dim[k] >= 0) {
 			if (__builtin_mul_overflow(p->known, s->dim[k], &p->known))
 				return false;
-		} else if (k >= other->rank || other->dim[k] >= 0 || !s->sym[k] || !other->sym[k]
-			   || strcmp(s->sym[k], other->sym[k]) != 0) {
+		} else if (!s->sym[k] || count_open(s, k, s->sym[k]) >= count_open(other, other->rank, s->sym[k])) {
 			p->sym = p->nopen++ ? om_dim_text(c, p->sym, '*', s->sym[k]) : s->sym[k];
 		}
 	}

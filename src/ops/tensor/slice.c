@@ -134,7 +134,18 @@ is_whole(int64_t start, int64_t end, int64_t step)
 		&& (end <= -INT32_MAX || is_open_end(end)));
 }
 
-/* The whole axis, as its end is a dim that is the same symbol: the `k`-th numbers of the lists, which inference knows in part. */
+/* The last elements of an axis, as many as it has: from the negative of its symbol on, to the largest integer. */
+static bool
+is_from_first(const om_symbolic_elem *start, const om_symbolic_elem *end, const char *symbol)
+{
+	const bool wraps = strpbrk(symbol, "+-") != NULL;
+	const size_t n = strlen(symbol);
+
+	return !start->known && start->sym && strncmp(start->sym, "0-", 2) == 0 && end->known && is_open_end(end->value)
+	    && strlen(start->sym) == n + (wraps ? 4 : 2) && strncmp(start->sym + (wraps ? 3 : 2), symbol, n) == 0;
+}
+
+/* The whole axis, as its end, or its start from behind, is a dim that is the same symbol: the `k`-th numbers of the lists, which inference knows in part. */
 static bool
 is_whole_symbol(const om_op_context *c, int64_t k, const char *symbol, int64_t step)
 {
@@ -142,8 +153,9 @@ is_whole_symbol(const om_op_context *c, int64_t k, const char *symbol, int64_t s
 	size_t n[2];
 
 	return symbol && step == 1 && c->op->nin > 2 && om_in_symbolic_elems(c, 1, &start, &n[0]) && om_in_symbolic_elems(c, 2, &end, &n[1])
-	    && (size_t)k < n[0] && (size_t)k < n[1] && start[k].known && start[k].value == 0 && !end[k].known && end[k].sym
-	    && strcmp(end[k].sym, symbol) == 0;
+	    && (size_t)k < n[0] && (size_t)k < n[1]
+	    && ((start[k].known && start[k].value == 0 && !end[k].known && end[k].sym && strcmp(end[k].sym, symbol) == 0)
+		|| is_from_first(&start[k], &end[k], symbol));
 }
 
 static om_status
