@@ -16,9 +16,9 @@ extern "C" {
 #endif
 
 /* Most symbols of formulas, and most terms of a polynomial: the degree in each symbol is at most 2. */
-enum { OM_FORMULA_SYMBOLS = 3, OM_FORMULA_TERMS = 27 };
+enum { OM_FORMULA_SYMBOLS = 4, OM_FORMULA_TERMS = 81 };
 
-/* A polynomial of the symbols of om_plan.range: factor[a + 3 * b + 9 * c] is that of n0^a * n1^b * n2^c.  In place of the number of
+/* A polynomial of the symbols of om_plan.range: factor[a + 3 * b + 9 * c + 27 * d] is that of n0^a * n1^b * n2^c * n3^d.  In place of the number of
  * symbol `d` it may have a quotient of it, floor((n + add[d]) / by[d]), which is not negative in the range. */
 typedef struct om_polynomial {
 	int64_t factor[OM_FORMULA_TERMS]; /* integers */

@@ -70,7 +70,7 @@ static bool
 control_lengths(const struct formula_search *w, const struct number_box *b, uint32_t k, size_t probe, int64_t *least, int64_t *most)
 {
 	return om_polynomial_control(&w->size[k], b->low, b->high, (int)probe, least, most)
-		&& !(w->is_rounded[k] && __builtin_add_overflow(*most, 8 * slack(&w->size[k], om_formula_align(w, k)), most));
+		&& !(w->is_rounded[k] && __builtin_add_overflow(*most, OM_CONTROL_SCALE * slack(&w->size[k], om_formula_align(w, k)), most));
 }
 
 /* The length of the edges from box `k` of the order at probe `probe`. */
@@ -92,7 +92,7 @@ length_at(const struct formula_search *w, const struct number_box *b, uint32_t k
 bool
 om_formula_lengths(struct formula_search *w, const struct number_box *b)
 {
-	static const size_t controls[] = {1, 3, 9, 27};
+	static const size_t controls[] = {1, 3, 9, 27, 81};
 
 	w->nprobe = w->by_points ? count_points(b) : controls[w->plan->nrange];
 	w->edge = OM_NEWN(w->tmp, int64_t, w->o->nbox * w->nprobe);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Polynomials of up to three symbols: see polynomial.h. */
+/* Polynomials of up to four symbols: see polynomial.h. */
 #include <config.h>
 
 #include "alloc/polynomial.h"
@@ -44,10 +44,20 @@ fit_line(const int64_t *x, int n, int64_t *y, int step)
 static bool
 fit_lines(const om_sample_grid *g, int d, int64_t *y)
 {
-	static const int step[] = {1, 3, 9};
+	static const int step[OM_FORMULA_SYMBOLS] = {1, 3, 9, 27};
 
 	for (int k = 0; k < OM_FORMULA_TERMS; k++)
 		if (k / step[d] % 3 == 0 && !fit_line(g->at[d], g->n[d], y + k, step[d]))
+			return false;
+	return true;
+}
+
+/* Has the grid a point that decides term `k`? */
+static bool
+has_point(const om_sample_grid *g, int k)
+{
+	for (int d = 0; d < OM_FORMULA_SYMBOLS; d++, k /= 3)
+		if (k % 3 >= g->n[d])
 			return false;
 	return true;
 }
@@ -57,7 +67,7 @@ om_polynomial_fit(const om_sample_grid *g, const int64_t y[OM_FORMULA_TERMS], om
 {
 	*out = (om_polynomial){{0}};
 	for (int k = 0; k < OM_FORMULA_TERMS; k++)
-		out->factor[k] = k % 3 < g->n[0] && k / 3 % 3 < g->n[1] && k / 9 < g->n[2] ? y[k] : 0;
+		out->factor[k] = has_point(g, k) ? y[k] : 0;
 	for (int d = 0; d < OM_FORMULA_SYMBOLS; d++)
 		if (!fit_lines(g, d, out->factor))
 			return false;
@@ -76,8 +86,9 @@ bool
 om_polynomial_has_quotients(const om_polynomial *f)
 {
 	for (; f; f = f->more)
-		if (f->by[0] || f->by[1] || f->by[2])
-			return true;
+		for (int d = 0; d < OM_FORMULA_SYMBOLS; d++)
+			if (f->by[d])
+				return true;
 	return false;
 }
 
@@ -164,7 +175,7 @@ divided(wide a, wide b, bool up)
 	return q + (up ? rest > 0 : -(rest < 0));
 }
 
-/* 8 times term `k` at control point `at`, rounded up for an upper bound, down for a lower one. */
+/* OM_CONTROL_SCALE times term `k` at control point `at`, rounded up for an upper bound, down for a lower one. */
 static bool
 control_of_term(const om_polynomial *f, const int64_t *low, const int64_t *high, int k, int at, bool up, wide *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Polynomials of up to three symbols, or of quotients of them, of degree 2 in each, and sums of them (om_polynomial.more). */
+/* Polynomials of up to four symbols, or of quotients of them, of degree 2 in each, and sums of them (om_polynomial.more). */
 #ifndef OM_POLYNOMIAL_H
 #define OM_POLYNOMIAL_H
 
@@ -11,7 +11,7 @@ typedef struct om_sample_grid {
 	int n[OM_FORMULA_SYMBOLS];
 } om_sample_grid;
 
-/* The polynomial without quotients that has the values y[a + 3 * b + 9 * c] at the sizes at[0][a], at[1][b], at[2][c].  False: its
+/* The polynomial without quotients that has the values y[a + 3 * b + ...] at the sizes at[0][a], at[1][b], ...  False: its
  * factors are no integers, or too large. */
 bool om_polynomial_fit(const om_sample_grid *g, const int64_t y[OM_FORMULA_TERMS], om_polynomial *out);
 
@@ -23,7 +23,10 @@ int64_t om_polynomial_variable(const om_polynomial *f, int d, int64_t n);
 
 bool om_polynomial_has_quotients(const om_polynomial *f);
 
-/* 8 times its value at control point `k`, below OM_FORMULA_TERMS, of a box: the factors of its Bernstein form.  At each
+/* Control points are multiplied by this, so that they are integers. */
+enum { OM_CONTROL_SCALE = 1 << OM_FORMULA_SYMBOLS };
+
+/* OM_CONTROL_SCALE times its value at control point `k`, below OM_FORMULA_TERMS, of a box: the factors of its Bernstein form.  At each
  * point of the box, a polynomial is a mean of these, with weights that do not depend on it and are not
  * negative.  With quotients, the control points of two polynomials without them, of which one is never more, the other never
  * less.  False: too large. */

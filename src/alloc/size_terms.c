@@ -18,7 +18,7 @@ __extension__ typedef unsigned __int128 wide;
 static int
 exponent(int term, int d)
 {
-	static const int step[] = {1, 3, 9};
+	static const int step[OM_FORMULA_SYMBOLS] = {1, 3, 9, 27};
 
 	return term / step[d] % 3;
 }
@@ -61,6 +61,16 @@ om_size_terms_add(om_size_terms *t, const om_polynomial *f)
 				add_term(t, f, k);
 }
 
+/* Is no exponent of term `k` larger than that of `of`? */
+static bool
+divides(int k, int of)
+{
+	for (int d = 0; d < OM_FORMULA_SYMBOLS; d++)
+		if (exponent(k, d) > exponent(of, d))
+			return false;
+	return true;
+}
+
 void
 om_size_terms_add_parts(om_size_terms *t)
 {
@@ -69,7 +79,7 @@ om_size_terms_add_parts(om_size_terms *t)
 	for (uint32_t i = 0; i < n; i++) {
 		const int of = term_of(&t->term[i]);
 		for (int k = 0; k < of; k++)
-			if (exponent(k, 0) <= exponent(of, 0) && exponent(k, 1) <= exponent(of, 1) && exponent(k, 2) <= exponent(of, 2))
+			if (divides(k, of))
 				add_term(t, &t->term[i], k);
 	}
 }

@@ -232,7 +232,7 @@ is_same_piece(const om_plan *plan, const om_stated_piece *x, const om_formula_pi
 bool
 om_stated_formulas_equal(const om_plan *plan, const om_formulas *f)
 {
-	const char *symbol[OM_FORMULA_SYMBOLS] = {"", "", ""};
+	const char *symbol[OM_FORMULA_SYMBOLS] = {"", "", "", ""};
 	om_arena *mem = om_arena_new();
 	bool is_equal = plan->stated->npiece == f->npiece;
 

@@ -163,7 +163,7 @@ om_cli_report_open(om_cli *c)
 	if (w.open->has_unnamed)
 		w.why = "dims without a name are open";
 	else if (w.open->nsymbol - w.open->nbatch > OM_FORMULA_SYMBOLS)
-		w.why = "there are more than 3 symbols";
+		w.why = "there are more than 4 symbols";
 	const bool is_possible = !w.why;
 	om_session_log(c->session, NULL, NULL, OM_LOG_QUIET);  /* not every try is of interest */
 	const om_status st = is_possible ? try_ranges(&w) : OM_OK;

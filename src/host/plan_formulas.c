@@ -152,20 +152,18 @@ make_grid(struct sampling *w)
 	}
 }
 
-/* The sample of a point of the grid. */
-static uint32_t
-sample_of(const struct sampling *w, int a, int b, int c)
-{
-	return (uint32_t)(a + w->grid.n[0] * (b + w->grid.n[1] * c));
-}
-
 static om_status
 sample_grid(struct sampling *w)
 {
 	const om_sample_grid *g = &w->grid;
+	int64_t n[OM_FORMULA_SYMBOLS];
+	int count = 1;
 
-	for (int k = 0; k < g->n[0] * g->n[1] * g->n[2] && !w->why; k++) {
-		const int64_t n[] = {g->at[0][k % g->n[0]], g->at[1][k / g->n[0] % g->n[1]], g->at[2][k / g->n[0] / g->n[1]]};
+	for (int d = 0; d < OM_FORMULA_SYMBOLS; d++)
+		count *= g->n[d];
+	for (int k = 0; k < count && !w->why; k++) {
+		for (int d = 0, at = k; d < OM_FORMULA_SYMBOLS; d++, at /= g->n[d - 1])
+			n[d] = g->at[d][at % g->n[d]];
 		OM_TRY(add_sample(w, n));
 	}
 	return OM_OK;
@@ -234,6 +232,21 @@ distinct(const struct sampling *w, const om_polynomial *f, int d, om_sample_grid
 	}
 }
 
+/* The sample of the grid at the points whose indices are at[d][k % 3], at[d][k / 3 % 3], ...; UINT32_MAX: `g` does not have as many. */
+static uint32_t
+sample_of(const struct sampling *w, const om_sample_grid *g, int at[OM_FORMULA_SYMBOLS][3], int k)
+{
+	uint32_t sample = 0, step = 1;
+
+	for (int d = 0; d < OM_FORMULA_SYMBOLS; d++, k /= 3) {
+		if (k % 3 >= g->n[d])
+			return UINT32_MAX;
+		sample += step * (uint32_t)at[d][k % 3];
+		step *= (uint32_t)w->grid.n[d];
+	}
+	return sample;
+}
+
 /* The factors, for the quotients that `f` has. */
 static bool
 fit(const struct sampling *w, uint32_t value, om_polynomial *f)
@@ -245,9 +258,10 @@ fit(const struct sampling *w, uint32_t value, om_polynomial *f)
 
 	for (int d = 0; d < OM_FORMULA_SYMBOLS; d++)
 		distinct(w, f, d, &g, at[d]);
-	for (int k = 0; k < OM_FORMULA_TERMS; k++)
-		if (k % 3 < g.n[0] && k / 3 % 3 < g.n[1] && k / 9 < g.n[2])
-			y[k] = w->sample[sample_of(w, at[0][k % 3], at[1][k / 3 % 3], at[2][k / 9])].bytes[value];
+	for (int k = 0; k < OM_FORMULA_TERMS; k++) {
+		const uint32_t sample = sample_of(w, &g, at, k);
+		y[k] = sample == UINT32_MAX ? 0 : w->sample[sample].bytes[value];
+	}
 	if (!om_polynomial_fit(&g, y, &found))
 		return false;
 	memcpy(f->factor, found.factor, sizeof f->factor);
@@ -366,7 +380,7 @@ simplify(const struct sampling *w, uint32_t value, om_polynomial *f)
 static void
 forget_unused(om_polynomial *f)
 {
-	static const int step[] = {1, 3, 9};
+	static const int step[OM_FORMULA_SYMBOLS] = {1, 3, 9, 27};
 
 	for (int d = 0; d < OM_FORMULA_SYMBOLS; d++) {
 		bool is_used = false;
@@ -711,7 +725,7 @@ static const char *
 refuse(const om_plan *plan)
 {
 	if (plan->nrange > OM_FORMULA_SYMBOLS)
-		return "there are more than 3 symbols";
+		return "there are more than 4 symbols";
 	for (uint32_t k = 0; k < plan->nrange; k++)
 		if (plan->range[k].high > INT32_MAX)
 			return "a size is larger than 2^31";

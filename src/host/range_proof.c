@@ -692,7 +692,7 @@ check_kind(struct range_proof *w)
 		if (w->plan->view[k].stride)
 			give_up(w, "values are slices of others in loops, which may lie elsewhere for other sizes");
 	if (w->r->nrange > OM_FORMULA_SYMBOLS)
-		give_up(w, "there are more than 3 symbols");
+		give_up(w, "there are more than 4 symbols");
 	for (uint32_t d = 0; d < w->r->nrange && !*w->why; d++)
 		if (w->r->range[d].high > INT32_MAX)
 			give_up(w, "a size is larger than 2^31");

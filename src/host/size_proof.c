@@ -308,7 +308,7 @@ numbers_that_decide(const om_size_proof *w, uint32_t k, uint32_t d)
 static void
 decide(om_size_proof *w, uint32_t k)
 {
-	uint64_t of[OM_FORMULA_SYMBOLS] = {1, 1, 1}, count = 1;
+	uint64_t of[OM_FORMULA_SYMBOLS] = {1, 1, 1, 1}, count = 1;
 	int64_t n[OM_FORMULA_SYMBOLS] = {0};
 
 	for (uint32_t d = 0; d < w->r->nrange; d++) {
@@ -342,7 +342,7 @@ compare(om_size_proof *w)
 static om_status
 try_sets(om_size_proof *w, bool keeps_values)
 {
-	static const unsigned order[SETS] = {0, 1, 2, 4, 3, 5, 6, 7};
+	static const unsigned order[SETS] = {0, 1, 2, 4, 8, 3, 5, 6, 9, 10, 12, 7, 11, 13, 14, 15};
 
 	keeps_values &= om_ranged_names_follow(w->r);
 	for (int k = 0; k < SETS && !is_done(w) && !*w->why; k++) {

@@ -296,7 +296,7 @@ ranges(struct writer *w)
 static json_t *
 formulas(struct writer *w)
 {
-	const char *symbol[OM_FORMULA_SYMBOLS] = {"", "", ""};
+	const char *symbol[OM_FORMULA_SYMBOLS] = {"", "", "", ""};
 	const om_formulas *f = w->plan->formulas;
 	json_t *all = list(w);
 

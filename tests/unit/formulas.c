@@ -15,7 +15,7 @@
 
 /* ---- Polynomials. ---- */
 
-static const om_sample_grid grid = {.at = {{1, 5, 9}, {2, 3, 7}, {1, 50, 100}}, .n = {3, 3, 3}};
+static const om_sample_grid grid = {.at = {{1, 5, 9}, {2, 3, 7}, {1, 50, 100}, {2, 4, 8}}, .n = {3, 3, 3, 3}};
 
 static om_polynomial
 random_polynomial(uint64_t *state)
@@ -28,13 +28,18 @@ random_polynomial(uint64_t *state)
 }
 
 static uint64_t
-value_at(const om_polynomial *f, int64_t a, int64_t b, int64_t c)
+value_of(const om_polynomial *f, const int64_t n[OM_FORMULA_SYMBOLS])
 {
-	const int64_t n[] = {a, b, c};
 	uint64_t x = 0;
 
 	CU_ASSERT(om_polynomial_value(f, n, &x));
 	return x;
+}
+
+static uint64_t
+value_at(const om_polynomial *f, int64_t a, int64_t b, int64_t c)
+{
+	return value_of(f, (int64_t[]){a, b, c, 0});
 }
 
 static void
@@ -47,7 +52,7 @@ polynomials_are_found_from_their_values(void)
 		int64_t y[OM_FORMULA_TERMS];
 		om_polynomial g;
 		for (int k = 0; k < OM_FORMULA_TERMS; k++)
-			y[k] = (int64_t)value_at(&f, grid.at[0][k % 3], grid.at[1][k / 3 % 3], grid.at[2][k / 9]);
+			y[k] = (int64_t)value_of(&f, (int64_t[]){grid.at[0][k % 3], grid.at[1][k / 3 % 3], grid.at[2][k / 9 % 3], grid.at[3][k / 27]});
 		CU_ASSERT(om_polynomial_fit(&grid, y, &g));
 		CU_ASSERT(om_polynomial_equal(&f, &g));
 	}
@@ -57,7 +62,7 @@ polynomials_are_found_from_their_values(void)
 static void
 what_has_no_integer_factors_is_no_polynomial(void)
 {
-	const om_sample_grid line = {.at = {{1, 2, 3}}, .n = {3, 1, 1}}, wide = {.at = {{1, 4}}, .n = {2, 1, 1}};
+	const om_sample_grid line = {.at = {{1, 2, 3}}, .n = {3, 1, 1, 1}}, wide = {.at = {{1, 4}}, .n = {2, 1, 1, 1}};
 	const int64_t triangles[OM_FORMULA_TERMS] = {1, 3, 6}, halves[OM_FORMULA_TERMS] = {1, 2};
 	om_polynomial f = {{0}};
 
@@ -69,7 +74,7 @@ what_has_no_integer_factors_is_no_polynomial(void)
 static void
 values_are_between_control_points(void)
 {
-	const int64_t low[] = {1, 0, 10}, high[] = {40, 3, 12};
+	const int64_t low[] = {1, 0, 10, 2}, high[] = {40, 3, 12, 5};
 	uint64_t state = 11;
 
 	for (int t = 0; t < 200; t++) {
@@ -83,14 +88,14 @@ values_are_between_control_points(void)
 			most = x > most ? x : most;
 		}
 		for (int i = 0; i < 20; i++) {
-			int64_t n[3];
-			for (int d = 0; d < 3; d++)
+			int64_t n[OM_FORMULA_SYMBOLS];
+			for (int d = 0; d < OM_FORMULA_SYMBOLS; d++)
 				n[d] = low[d] + (int64_t)(om_rng(&state) % (uint64_t)(high[d] - low[d] + 1));
-			const int64_t is = 8 * (int64_t)value_at(&f, n[0], n[1], n[2]);
+			const int64_t is = OM_CONTROL_SCALE * (int64_t)value_of(&f, n);
 			CU_ASSERT(least <= is && is <= most);
 		}
-		CU_ASSERT(om_polynomial_control(&f, low, high, 0, &x, &y) && x == 8 * (int64_t)value_at(&f, 1, 0, 10));
-		CU_ASSERT(om_polynomial_control(&f, low, high, 26, &x, &y) && x == 8 * (int64_t)value_at(&f, 40, 3, 12));
+		CU_ASSERT(om_polynomial_control(&f, low, high, 0, &x, &y) && x == OM_CONTROL_SCALE * (int64_t)value_of(&f, low));
+		CU_ASSERT(om_polynomial_control(&f, low, high, OM_FORMULA_TERMS - 1, &x, &y) && x == OM_CONTROL_SCALE * (int64_t)value_of(&f, high));
 	}
 }
 
@@ -101,7 +106,7 @@ quotients_are_between_their_bounds(void)
 	uint64_t state = 5;
 
 	for (int t = 0; t < 300; t++) {
-		const int64_t low[] = {(int64_t)(om_rng(&state) % 9), 1, 3}, high[] = {low[0] + 20, 1 + t % 7, 3};
+		const int64_t low[] = {(int64_t)(om_rng(&state) % 9), 1, 3, 0}, high[] = {low[0] + 20, 1 + t % 7, 3, 0};
 		om_polynomial f = random_polynomial(&state), least, most;
 		f.factor[0] += 1 << 24;
 		f.factor[1] = t % 2 ? f.factor[1] : -f.factor[1];
@@ -118,9 +123,9 @@ quotients_are_between_their_bounds(void)
 			to = y > to ? y : to;
 		}
 		for (int64_t n = low[0]; n <= high[0]; n++) {
-			const int64_t is = (int64_t)value_at(&f, n, low[1], 3), at[] = {n, low[1], 3};
+			const int64_t is = (int64_t)value_at(&f, n, low[1], 3), at[] = {n, low[1], 3, 0};
 			uint64_t more;
-			CU_ASSERT(from <= 8 * is && 8 * is <= to);
+			CU_ASSERT(from <= OM_CONTROL_SCALE * is && OM_CONTROL_SCALE * is <= to);
 			CU_ASSERT(om_polynomial_value(&most, at, &more) && more >= (uint64_t)is);
 			CU_ASSERT(!om_polynomial_value(&least, at, &more) || more <= (uint64_t)is);
 		}
@@ -175,7 +180,7 @@ sums_are_found_from_their_values(void)
 	uint64_t state = 9;
 
 	for (int k = 0; k < POINTS; k++) {
-		const int64_t at[] = {1 + (int64_t)(om_rng(&state) % 90), 1 + (int64_t)(om_rng(&state) % 12), 0};
+		const int64_t at[] = {1 + (int64_t)(om_rng(&state) % 90), 1 + (int64_t)(om_rng(&state) % 12), 0, 0};
 		n[k] = om_memdup(mem, at, sizeof at);
 	}
 	for (int i = 0; i <= SUMS; i++) {
@@ -199,7 +204,7 @@ sums_are_between_their_bounds(void)
 {
 	om_arena *mem = om_arena_new();
 	const om_size_terms *t = some_terms(mem);
-	const int64_t low[] = {3, 2, 0}, high[] = {40, 5, 0};
+	const int64_t low[] = {3, 2, 0, 0}, high[] = {40, 5, 0, 0};
 	uint64_t state = 21;
 
 	for (int i = 0; i < 100; i++) {
@@ -215,7 +220,7 @@ sums_are_between_their_bounds(void)
 		}
 		for (int64_t k = low[0]; k <= high[0]; k++) {
 			const uint64_t is = value_at(f, k, 4, 0);
-			CU_ASSERT(from <= 8 * (int64_t)is && 8 * (int64_t)is <= to);
+			CU_ASSERT(from <= OM_CONTROL_SCALE * (int64_t)is && OM_CONTROL_SCALE * (int64_t)is <= to);
 			CU_ASSERT(value_at(&most, k, 4, 0) >= is);
 			CU_ASSERT_EQUAL(value_at(&twice, k, 4, 0), 2 * is);
 		}
@@ -229,7 +234,7 @@ static void
 what_does_not_fit_is_refused(void)
 {
 	const om_polynomial f = {{0, 0, INT64_MAX / 2}}, negative = {{-5, 1}};
-	const int64_t n[] = {1000000, 0, 0}, four[] = {4, 0, 0};
+	const int64_t n[] = {1000000, 0, 0, 0}, four[] = {4, 0, 0, 0};
 	uint64_t x;
 
 	CU_ASSERT_FALSE(om_polynomial_value(&f, n, &x));
@@ -239,7 +244,7 @@ what_does_not_fit_is_refused(void)
 static void
 formulas_are_written_as_text(void)
 {
-	const char *const symbol[] = {"N", "S", "T"};
+	const char *const symbol[] = {"N", "S", "T", "U"};
 	const om_polynomial f = {.factor = {12288, 40960, -1, 0, 1}}, odd = {.factor = {4, 36}};
 	const om_polynomial half = {{8, 64}, {-1}, {2}}, third = {.factor = {0, 5}, .by = {3}};
 	const om_rounded two = {2, 64, odd}, parts[] = {{3, 8, half}, {1, 64, third}};
@@ -248,9 +253,9 @@ formulas_are_written_as_text(void)
 	const om_formula sum = {.rounded = sums, .nrounded = 2};
 	const om_formula second = {.sum = {{7}}}, first = {.rounded = &two, .nrounded = 1, .other = &second};
 	const om_formula quotients = {.rounded = parts, .nrounded = 2};
-	const int64_t eight[] = {8, 0, 0};
+	const int64_t eight[] = {8, 0, 0, 0};
 	const om_formula_words c = {"UP", "MAX", ""};
-	const int64_t n[] = {1, 0, 0};
+	const int64_t n[] = {1, 0, 0, 0};
 	om_arena *mem = om_arena_new();
 
 	CU_ASSERT_STRING_EQUAL(om_polynomial_text(mem, &f, symbol, NULL), "N*S - N*N + 40960*N + 12288");
@@ -534,7 +539,7 @@ static void
 joined_values_are_sums(void)
 {
 	static const int64_t high[][2] = {{30, 9}, {120, 150}};
-	const char *const symbol[] = {"N", "S", ""};
+	const char *const symbol[] = {"N", "S", "", ""};
 	uint64_t bytes, state = 3;
 	bench t;
 
@@ -654,7 +659,7 @@ what_is_outside_has_quotients_or_is_not_known(void)
 		om_prog *p = plan_from(&t, OM_IO_CALLER, 1, 11, 3);
 		const om_formula *outside = p->plan->formulas->outside;
 		for (int64_t n = 1; n <= 11 && outside; n++)
-			CU_ASSERT_EQUAL(om_formula_value(outside, (int64_t[]){n, 3, 0}), (uint64_t)(16 * n + 12 + 16 * ((n + 1) / 2) + (k ? 16 * ((n + 2) / 3) : 0) + 12));
+			CU_ASSERT_EQUAL(om_formula_value(outside, (int64_t[]){n, 3, 0, 0}), (uint64_t)(16 * n + 12 + 16 * ((n + 1) / 2) + (k ? 16 * ((n + 2) / 3) : 0) + 12));
 		CU_ASSERT((outside != NULL) == (k < 2));
 		om_prog_free(p);
 		bench_close(&t);
