@@ -29,13 +29,15 @@ static const int64_t ranges[][3] = {{1, 64, 1}, {16, 256, 1}, {64, 512, 1}, {320
 	{4, 256, 4}, {8, 512, 8}, {16, 1024, 16}, {32, 1280, 32}, {64, 1280, 64}};
 enum { RANGES = sizeof ranges / sizeof ranges[0] };
 
-/* Batches stay 1 if there are too many symbols with them. */
+/* Batches stay 1 if there are many symbols with them: samples are taken for each combination of three sizes of each. */
+enum { MOST_ASSUMED = 3 };
+
 static void
 assume(struct symbolic *w, size_t k)
 {
 	om_cli *c = w->c;
 	const om_cli_open *o = w->open;
-	const size_t first = o->nsymbol > OM_FORMULA_SYMBOLS ? o->nbatch : 0;
+	const size_t first = o->nsymbol > MOST_ASSUMED ? o->nbatch : 0;
 	om_dim_range *all = OM_NEWN(c->mem, om_dim_range, o->nsymbol);
 
 	c->nassumed = 0;
@@ -162,8 +164,8 @@ om_cli_report_open(om_cli *c)
 
 	if (w.open->has_unnamed)
 		w.why = "dims without a name are open";
-	else if (w.open->nsymbol - w.open->nbatch > OM_FORMULA_SYMBOLS)
-		w.why = "there are more than 4 symbols";
+	else if (w.open->nsymbol - w.open->nbatch > MOST_ASSUMED)
+		w.why = "more than 3 symbols are open; with numbers for the others and --dim-range for up to 4 there may be one";
 	const bool is_possible = !w.why;
 	om_session_log(c->session, NULL, NULL, OM_LOG_QUIET);  /* not every try is of interest */
 	const om_status st = is_possible ? try_ranges(&w) : OM_OK;
