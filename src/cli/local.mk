@@ -18,15 +18,12 @@ onnxmem_SOURCES += $(COMMANDS) \
 	%D%/model_source.c %D%/model_source.h %D%/npy.c %D%/npy.h %D%/npz.c %D%/options.c \
 	%D%/op_rules.c %D%/open_dims.c %D%/pack_check.c %D%/pack_check.h %D%/pack_csv.c %D%/pack_csv.h %D%/pipeline.c %D%/plan_of.c %D%/plan_options.c %D%/process_pool.c %D%/ranges.c \
 	%D%/process.h %D%/process_pool.h %D%/progress.c %D%/rank_group.c %D%/rank_group.h %D%/report_ranks.c %D%/report_ranks.h %D%/rank_states.c %D%/rank_states.h %D%/regress_case.c %D%/regress_github.c %D%/regress_options.c %D%/regress_report.c %D%/regress_shard.c \
-	%D%/states.c %D%/strategies.c %D%/suite.c %D%/suite.h %D%/symbolic.c %D%/table.c %D%/table.h %D%/terminal.c %D%/tflite_table.c %D%/tflite_table.h %D%/values.c
+	%D%/stages.c %D%/stages.h %D%/states.c %D%/strategies.c %D%/streams.c %D%/suite.c %D%/suite.h %D%/symbolic.c %D%/table.c %D%/table.h %D%/terminal.c %D%/train_log.c %D%/train_log.h %D%/tflite_table.c %D%/tflite_table.h %D%/values.c
 if HAVE_WINDOWS
 onnxmem_SOURCES += %D%/process_windows.c
 else
 onnxmem_SOURCES += %D%/process_posix.c
 endif
-	%D%/process_pool.h %D%/progress.c %D%/rank_group.c %D%/rank_group.h %D%/report_ranks.c %D%/report_ranks.h %D%/rank_states.c %D%/rank_states.h %D%/regress_case.c %D%/regress_github.c %D%/regress_options.c %D%/regress_report.c %D%/regress_shard.c \
-	%D%/stages.c %D%/stages.h %D%/states.c %D%/strategies.c %D%/suite.c %D%/suite.h %D%/symbolic.c %D%/table.c %D%/table.h %D%/terminal.c %D%/train_log.c %D%/train_log.h %D%/tflite_table.c %D%/tflite_table.h %D%/values.c
-	%D%/states.c %D%/strategies.c %D%/streams.c %D%/suite.c %D%/suite.h %D%/symbolic.c %D%/table.c %D%/table.h %D%/terminal.c %D%/tflite_table.c %D%/tflite_table.h %D%/values.c
 # Sources shared with the library, which exports only its public functions.
 onnxmem_SOURCES += src/alloc/byte_liveness.c src/base/clean_text.c src/base/half.c src/base/map.c src/base/map.h src/base/output_file.c src/base/row_blocks.c src/base/sha256.c src/base/sha256.h \
 	src/base/shape.c src/base/split.c src/grad/old_program.c src/ir/dim_expression.c src/ir/enum_text.c src/ir/live_interval.c src/ir/steps.c src/ir/type.c
