@@ -186,6 +186,7 @@ class Eager:
         attrs, keep = _attributes(attributes) if attributes else (None, None)
         found = _handles(outputs)()
         with self._lock:
+            self._limit_constants()
             self._bury()
             kept: list[Any] = []
             listed = _handles(len(inputs))(*[one._handle.value if isinstance(one, Variable) and one.eager is self
@@ -204,11 +205,14 @@ class Eager:
         """Free the variables that were collected.  A call that runs a function may be using their memory."""
         if self._inside:
             return
-        if len(self._constants) > _MOST_CONSTANTS:
-            self._dead.extend(self._constants.values())
-            self._constants.clear()
         while self._dead:
             lib.om_variable_free(self._dead.popleft())
+
+    def _limit_constants(self) -> None:
+        """Forget variables of small arrays, if there are too many: before a call, whose inputs may be among them."""
+        if len(self._constants) > _MOST_CONSTANTS and not self._inside:
+            self._dead.extend(self._constants.values())
+            self._constants.clear()
 
     def _given(self, value: Value, beside: Sequence[Value], kept: list[Any]) -> int | None:
         """The handle of an input that is no variable of this graph.  Variables do not change, so that one serves all small arrays with the same elements:

@@ -158,6 +158,9 @@ def test_small_arrays_share_a_variable() -> None:
     assert eager.stats.variables < 1000
     eager.trim()
     assert eager.stats.variables <= before + 3
+    # They are not forgotten while the inputs of a call are gathered, which may exceed their number.
+    for k in range(1500):
+        assert eager.Add(np.asarray([2 * k]), np.asarray([2 * k + 1])).numpy()[0] == 4 * k + 1
     assert np.array_equal((x * changing).numpy(), 3 * x.numpy())
 
 
