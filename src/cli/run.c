@@ -17,13 +17,19 @@
 #include "ir/type.h"
 #include "report/json.h"
 
+/* An input that an output replaces from run to run. */
+struct held_state {
+	void *data, *spare;      /* memory of the input, once it was replaced, and what is unused in a run; NULL: none yet */
+	bool is_new;             /* the last run replaced it */
+};
+
 struct run {
 	om_exec *exec;
 	om_exec_options options;
 	uint32_t nparam;
 	om_tensor *in;            /* by parameter of the graph */
 	void **owned;
-	void **state;             /* by parameter: memory of an input that an output has replaced; NULL: none */
+	struct held_state *state; /* by parameter */
 	void **consumed;          /* by parameter: the elements of an input that runs consume; NULL: they do not */
 	const om_tensor **out;    /* by result */
 	uint64_t repeat;
@@ -134,23 +140,38 @@ prepare(om_cli *c, struct run *r)
 	return OM_OK;
 }
 
-/* Give what replaces an input to the next run.  A plan may have it in the memory of that input, where it stays, or elsewhere,
- * in an arena also: from there it is copied. */
-static om_status
-replace_input(om_cli *c, struct run *r, const om_io_alias *a)
+/* Keep what replaces an input in the next run.  A plan may have it in the memory of that input, where it stays, or elsewhere,
+ * in an arena or in the memory of another input: from there it is copied into memory that this run did not use. */
+static void
+take_state(om_cli *c, struct run *r, const om_io_alias *a)
 {
-	const om_tensor *out = om_exec_result(r->exec, a->result);
-	om_tensor *in = &r->in[a->param];
+	const om_tensor *out = om_exec_result(r->exec, a->result), *in = &r->in[a->param];
+	struct held_state *held = &r->state[a->param];
 	uint64_t bytes;
 
-	if (a->rows_after || in->type != out->type || !om_shape_equal(&in->shape, &out->shape) || out->splat || out->data == in->data
-	    || !om_tensor_bytes(in->type, &in->shape, &bytes))
+	held->is_new = !a->rows_after && in->type == out->type && om_shape_equal(&in->shape, &out->shape) && !out->splat
+	    && out->data != in->data && om_tensor_bytes(in->type, &in->shape, &bytes);
+	if (!held->is_new)
+		return;
+	if (!held->spare)
+		held->spare = om_allocn(c->mem, bytes + 1, 1);
+	memcpy(held->spare, out->data, bytes);
+}
+
+/* Give it to the next run. */
+static om_status
+give_state(struct run *r, uint32_t param)
+{
+	struct held_state *held = &r->state[param];
+	void *was = held->data;
+
+	if (!held->is_new)
 		return OM_OK;
-	if (!r->state[a->param])
-		r->state[a->param] = om_allocn(c->mem, bytes + 1, 1);
-	in->data = memcpy(r->state[a->param], out->data, bytes);
-	in->splat = false;
-	return om_exec_input(r->exec, a->param, in);
+	held->data = held->spare;
+	held->spare = was;
+	r->in[param].data = held->data;
+	r->in[param].splat = false;
+	return om_exec_input(r->exec, param, &r->in[param]);
 }
 
 static bool
@@ -183,7 +204,7 @@ give_consumed(om_cli *c, struct run *r)
 	uint64_t bytes;
 
 	for (uint32_t k = 0; k < c->prog->first->nparam; k++) {
-		if (!r->consumed[k] || r->state[k] || !om_tensor_bytes(r->in[k].type, &r->in[k].shape, &bytes))
+		if (!r->consumed[k] || r->state[k].data || !om_tensor_bytes(r->in[k].type, &r->in[k].shape, &bytes))
 			continue;
 		memcpy(r->in[k].data, r->consumed[k], bytes);
 		OM_TRY(om_exec_input(r->exec, k, &r->in[k]));
@@ -195,7 +216,9 @@ static om_status
 go_on(om_cli *c, struct run *r)
 {
 	for (uint32_t k = 0; k < c->prog->nio_alias; k++)
-		OM_TRY(replace_input(c, r, &c->prog->io_alias[k]));
+		take_state(c, r, &c->prog->io_alias[k]);
+	for (uint32_t k = 0; k < c->prog->nio_alias; k++)
+		OM_TRY(give_state(r, c->prog->io_alias[k].param));
 	return give_consumed(c, r);
 }
 
@@ -221,7 +244,7 @@ run_all(om_cli *c, struct run *r)
 {
 	struct span span = {0};
 
-	r->state = OM_NEWN(c->mem, void *, c->prog->first->nparam);
+	r->state = OM_NEWN(c->mem, struct held_state, c->prog->first->nparam);
 	keep_consumed(c, r);
 	for (uint64_t k = 0; k < r->repeat; k++) {
 		if (k > 0)
