@@ -15,6 +15,7 @@
 #include "base/crew.h"
 #include "base/parallel.h"
 #include "base/pause.h"
+#include "base/system.h"
 
 enum { CACHE_LINE = 64, PAUSES = 16 };
 static const double spin_ms = 0.1;  /* the longest time to spin */
@@ -173,12 +174,12 @@ start(struct member *m)
 om_crew *
 om_crew_new(uint32_t n)
 {
-	om_crew *c = aligned_alloc(CACHE_LINE, sizeof *c);
-	struct member *m = aligned_alloc(CACHE_LINE, n * sizeof *m);
+	om_crew *c = om_aligned_new(CACHE_LINE, sizeof *c);
+	struct member *m = om_aligned_new(CACHE_LINE, n * sizeof *m);
 
 	if (!c || !m) {
-		free(c);
-		free(m);
+		om_aligned_free(c);
+		om_aligned_free(m);
 		return NULL;
 	}
 	memset(c, 0, sizeof *c);
@@ -212,6 +213,6 @@ om_crew_free(om_crew *c)
 		pthread_join(c->member[k].id, NULL);
 	pthread_cond_destroy(&c->changed);
 	pthread_mutex_destroy(&c->lock);
-	free(c->member);
-	free(c);
+	om_aligned_free(c->member);
+	om_aligned_free(c);
 }

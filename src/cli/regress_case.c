@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/system.h"
 #include "cli/data.h"
 #include "cli/model_source.h"
 #include "cli/suite.h"
@@ -348,7 +349,7 @@ try_set(struct trial *t, const char *data, bool first)
 		r.want = OM_NEWN(c.mem, om_tensor, c.prog->first->nresult);
 		st = try_loaded(t, &c, &r, data, first);
 		for (uint32_t k = 0; k < nparam; k++)
-			free(r.owned[k]);
+			om_aligned_free(r.owned[k]);
 	}
 	end(&c);
 	return st == OM_OK || !data ? st : om_note(t->c->session, st, "trying %s", data);

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/shape.h"
 #include "base/sha256.h"
+#include "base/system.h"
 #include "cli/caches.h"
 #include "cli/data.h"
 #include "cli/stages.h"
@@ -611,7 +612,7 @@ run(om_cli *c)
 		om_cli_failed(c, st);
 	om_exec_free(r.exec);
 	for (uint32_t k = 0; k < r.nparam; k++)
-		free(r.owned[k]);
+		om_aligned_free(r.owned[k]);
 	return st;
 }
 
