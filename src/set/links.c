@@ -86,6 +86,8 @@ check_end(om_set *x, const om_set_value *v, const om_set_end *e, int32_t at)
 	int32_t *of = e->is_output ? &p->out[e->index] : &p->in[e->index];
 	uint32_t reads = 0, writes = 0;
 
+	if (!e->is_output && p->prog->first->param[e->index]->is_const)
+		return BAD(x, "%s: %s.%s has a value, and is in a link", x->path, p->pub.name, e->name);
 	if (*of >= 0)
 		return BAD(x, "%s: %s.%s is in two links", x->path, p->pub.name, e->name);
 	*of = at;

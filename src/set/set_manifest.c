@@ -2,6 +2,7 @@
 /* The manifest of a set: parts with their sizes and constants, and the order in which they run. */
 #include <config.h>
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,7 +110,7 @@ put_element(const om_tensor *t, size_t k, const json_t *j)
 	case OM_BOOL: ((bool *)t->data)[k] = json_is_true(j); return json_is_boolean(j);
 	case OM_INT32: ((int32_t *)t->data)[k] = (int32_t)n; return json_is_integer(j) && n >= INT32_MIN && n <= INT32_MAX;
 	case OM_INT64: ((int64_t *)t->data)[k] = n; return json_is_integer(j);
-	case OM_FLOAT32: ((float *)t->data)[k] = (float)json_number_value(j); return json_is_number(j);
+	case OM_FLOAT32: ((float *)t->data)[k] = (float)json_number_value(j); return json_is_number(j) && isfinite(((float *)t->data)[k]);
 	default: return false;
 	}
 }

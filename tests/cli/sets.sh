@@ -238,3 +238,8 @@ sed 's/"which": false/"who": false/' values.json >bad.json
 om set report bad.json
 sed 's/{"which": false}/[false]/' values.json >bad.json
 om set report bad.json
+# A value and a link of one input contradict one another; a value beyond the type is none.
+sed 's/{"which": \[true\]}/{"which": true, "x": 2}/' values.json >bad.json
+om set report bad.json
+sed 's/{"which": false}/{"which": false, "x": 1e300}/' values.json >bad.json
+om set report bad.json
