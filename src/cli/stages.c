@@ -51,38 +51,186 @@ check_input(om_cli *c, om_stages *s, const om_value *v, const om_tensor *t)
 /* Rows of the batch, and by value id what they need of each value. */
 struct rows {
 	const om_prog *p;
+	const om_prog *of_micro; /* the same program for a micro-batch */
+	const om_op **twin;      /* by op id: the op of that program; NULL: none */
+	char *same;              /* by value id, of one that does not depend on samples: whether a micro-batch has it, too; 0: not known yet */
 	om_arena *mem;
 	bool *depends;           /* on samples */
 	om_part *need;           /* of a value that is not needed, hi == 0 */
 	int64_t lo, hi;
 };
 
+/* ---- Values that follow from the number of samples. ---- */
+
+/* Does the operand only say which shape the output has? */
 static bool
-needs(struct rows *r, const om_value *v, om_part part)
+is_only_shape(const om_op *op, uint32_t in)
+{
+	static const struct { const char *type; uint32_t in; } all[] = {{"Reshape", 1}, {"Expand", 1}, {"ConstantOfShape", 0}, {"Resize", 3}};
+
+	for (size_t k = 0; k < sizeof all / sizeof *all && !*op->domain; k++)
+		if (in == all[k].in && strcmp(op->type, all[k].type) == 0)
+			return true;
+	return false;
+}
+
+/* Is `b` the shape of that part of `a`? */
+static bool
+is_shape_of_part(const om_shape *a, om_part part, const om_shape *b)
+{
+	if (a->rank != b->rank || a->rank < 0)
+		return false;
+	for (int k = 0; k < a->rank; k++)
+		if (b->dim[k] != (k == part.axis ? part.hi - part.lo : a->dim[k]) || b->dim[k] < 0)
+			return false;
+	return true;
+}
+
+static bool
+is_element(const om_tensor *a, int64_t at, const om_tensor *b, int64_t to, uint64_t bytes)
+{
+	return memcmp((const char *)a->data + (a->splat ? 0 : bytes * (uint64_t)at), (const char *)b->data + (b->splat ? 0 : bytes * (uint64_t)to),
+		bytes) == 0;
+}
+
+/* Elements of less than a byte, and texts, are only compared by where they are. */
+static bool
+has_part(const om_tensor *a, om_part part, const om_tensor *b)
+{
+	const int axis = part.axis == OM_WHOLE ? 0 : part.axis;
+	uint64_t bytes, two;
+
+	if (a->type != b->type || !is_shape_of_part(&a->shape, part, &b->shape))
+		return false;
+	if (a->data == b->data && om_shape_equal(&a->shape, &b->shape) && a->splat == b->splat)
+		return true;
+	const om_shape one = {.rank = 0}, pair = {.rank = 1, .dim = {2}};
+	if (a->type == OM_STRING || !om_tensor_bytes(a->type, &one, &bytes) || !om_tensor_bytes(a->type, &pair, &two) || two != 2 * bytes)
+		return false;
+	const int64_t dim = a->shape.rank ? a->shape.dim[axis] : 1, rows = a->shape.rank ? b->shape.dim[axis] : 1;
+	int64_t outer = 1, inner = 1;
+	for (int k = 0; k < a->shape.rank; k++)
+		*(k < axis ? &outer : &inner) *= k == axis ? 1 : a->shape.dim[k];
+	for (int64_t k = 0; k < outer; k++)
+		for (int64_t i = 0; i < rows * inner; i++)
+			if (!is_element(a, (k * dim + part.lo) * inner + i, b, k * rows * inner + i, bytes))
+				return false;
+	return true;
+}
+
+static bool
+is_same_attr(const om_attr *a, const om_attr *b)
+{
+	if (!b || a->kind != b->kind || a->n != b->n)
+		return false;
+	switch (a->kind) {
+	case OM_ATTR_FLOAT: case OM_ATTR_FLOATS: return memcmp(a->f, b->f, a->n * sizeof *a->f) == 0;
+	case OM_ATTR_INT: case OM_ATTR_INTS: return memcmp(a->i, b->i, a->n * sizeof *a->i) == 0;
+	case OM_ATTR_STRING: case OM_ATTR_STRINGS:
+		for (size_t k = 0; k < a->n; k++)
+			if (a->s[k].size != b->s[k].size || memcmp(a->s[k].data, b->s[k].data, a->s[k].size) != 0)
+				return false;
+		return true;
+	case OM_ATTR_TENSOR: case OM_ATTR_TENSORS:
+		for (size_t k = 0; k < a->n; k++)
+			if (!has_part(&a->t[k], (om_part){.axis = OM_WHOLE}, &b->t[k]))
+				return false;
+		return true;
+	default: return false;
+	}
+}
+
+/* The same operator and attributes, for as many operands. */
+static bool
+is_same_op(const om_op *a, const om_op *b)
+{
+	if (!a || !b || strcmp(a->type, b->type) != 0 || strcmp(a->domain, b->domain) != 0 || a->version != b->version || a->nin != b->nin
+	    || a->nout != b->nout || a->nattr != b->nattr || a->nbody || b->nbody)
+		return false;
+	for (uint32_t k = 0; k < a->nattr; k++)
+		if (!is_same_attr(&a->attr[k], om_attr_find(b, a->attr[k].name)))
+			return false;
+	return true;
+}
+
+static uint32_t
+output_of(const om_op *op, const om_value *v)
+{
+	uint32_t k = 0;
+
+	while (k < op->nout && op->out[k] != v)
+		k++;
+	return k;
+}
+
+static bool is_part(struct rows *r, const om_value *a, om_part part, const om_value *b);
+
+/* Are both computed in the same way, as far as that part of `a` needs it? */
+static bool
+is_computed(struct rows *r, const om_value *a, om_part part, const om_value *b)
+{
+	const om_op *op = a->def, *twin = b->def;
+	const bool whole = part.axis == OM_WHOLE;
+	om_slice slice;
+
+	if (!is_same_op(op, twin) || output_of(op, a) != output_of(twin, b) || (!whole && !om_op_slice(r->mem, op, output_of(op, a), part, &slice)))
+		return false;
+	for (uint32_t k = 0; k < op->nin; k++)
+		if ((whole || !is_only_shape(op, k)) && !is_part(r, op->in[k], whole ? part : slice.in[k], twin->in[k]))
+			return false;
+	return true;
+}
+
+/* Has a micro-batch, as `b`, that part of `a`, where neither depends on samples? */
+static bool
+is_part(struct rows *r, const om_value *a, om_part part, const om_value *b)
+{
+	enum { NO = 1, YES };
+	const bool whole = part.axis == OM_WHOLE;
+
+	if ((!whole && part.lo == part.hi) || !a || !b)
+		return (!whole && part.lo == part.hi) || a == b;
+	if (!is_shape_of_part(&a->shape, part, &b->shape))
+		return false;
+	if (a->data && b->data)
+		return has_part(a->data, part, b->data);
+	if (!a->def || !b->def)
+		return a->def == b->def && a->data == b->data && strcmp(a->name, b->name) == 0;
+	if (!whole)
+		return is_computed(r, a, part, b);
+	if (!r->same[a->id])
+		r->same[a->id] = is_computed(r, a, part, b) ? YES : NO;
+	return r->same[a->id] == YES && strcmp(a->name, b->name) == 0;
+}
+
+static bool
+needs(struct rows *r, const om_value *v, om_part part, const om_value *of_micro)
 {
 	om_part *need = &r->need[v->id];
 
 	if (!r->depends[v->id])
-		return true;
+		return is_part(r, v, part, of_micro);
 	if (part.axis == OM_WHOLE || (need->hi && (need->axis != part.axis || need->lo != part.lo || need->hi != part.hi)))
 		return false;
 	*need = part;
-	return true;
+	return of_micro && is_shape_of_part(&v->shape, part, &of_micro->shape)
+		&& (v->def ? r->twin[v->def->id] == of_micro->def : !of_micro->def && strcmp(v->name, of_micro->name) == 0);
 }
 
-/* Does an op compute what is needed of its outputs from rows of these samples alone? */
+/* Does an op compute what is needed of its outputs from rows of these samples alone, in a micro-batch as in the batch? */
 static bool
 is_by_rows(struct rows *r, const om_op *op)
 {
+	const om_op *twin = r->twin[op->id];
 	om_slice slice;
 
 	for (uint32_t out = 0; out < op->nout; out++) {
 		if (!op->out[out] || !r->depends[op->out[out]->id] || !r->need[op->out[out]->id].hi)
 			continue;
-		if (op->nbody || !om_op_slice(r->mem, op, out, r->need[op->out[out]->id], &slice))
+		if (!is_same_op(op, twin) || !om_op_slice(r->mem, op, out, r->need[op->out[out]->id], &slice))
 			return false;
 		for (uint32_t k = 0; k < op->nin; k++)
-			if (op->in[k] && !needs(r, op->in[k], slice.in[k]))
+			if (op->in[k] && !is_only_shape(op, k) && !needs(r, op->in[k], slice.in[k], twin->in[k]))
 				return false;
 	}
 	return true;
@@ -97,7 +245,7 @@ joining_op(struct rows *r)
 
 	memset(r->need, 0, r->p->nvalue * sizeof *r->need);
 	for (uint32_t k = 0; k < graph->nresult; k++)
-		if (!needs(r, graph->result[k], rows))
+		if (!needs(r, graph->result[k], rows, r->of_micro->first->result[k]))
 			return graph->result[k]->def;
 	for (const om_op *op = graph->last; op; op = op->prev)
 		if (!op->is_folded && !is_by_rows(r, op))
@@ -108,6 +256,16 @@ joining_op(struct rows *r)
 			return graph->param[k]->first_use->op;
 	}
 	return NULL;
+}
+
+static void
+find_twins(struct rows *r)
+{
+	for (const om_op *op = r->p->first->first; op; op = op->next)
+		for (uint32_t k = 0; k < op->nout && !r->twin[op->id]; k++) {
+			const om_value *v = op->out[k] ? om_value_find(r->of_micro->first, op->out[k]->name) : NULL;
+			r->twin[op->id] = v ? v->def : NULL;
+		}
 }
 
 static void
@@ -127,48 +285,62 @@ find_dependent(struct rows *r)
 	}
 }
 
-/* c->prog is of the whole batch. */
 static om_status
-check_rows(om_cli *c, const om_stages *s, int64_t batch)
+check_rows(om_cli *c, const om_stages *s, const om_prog *p, const om_prog *of_micro, int64_t batch)
 {
 	om_arena *mem = om_arena_new();
-	struct rows r = {.p = c->prog, .mem = mem, .depends = OM_NEWN(mem, bool, c->prog->nvalue),
-		.need = OM_NEWN(mem, om_part, c->prog->nvalue)};
+	struct rows r = {.p = p, .of_micro = of_micro, .mem = mem, .twin = OM_NEWN(mem, const om_op *, p->nop), .same = OM_NEWN(mem, char, p->nvalue),
+		.depends = OM_NEWN(mem, bool, p->nvalue), .need = OM_NEWN(mem, om_part, p->nvalue)};
 	om_status st = OM_OK;
 
+	find_twins(&r);
 	find_dependent(&r);
 	for (uint32_t m = 0; m < s->micro && st == OM_OK; m++) {
 		r.lo = batch / s->micro * m;
 		r.hi = r.lo + batch / s->micro;
 		const om_op *op = joining_op(&r);
 		if (op)
-			st = om_op_fail(c->session, OM_UNSUPPORTED, op, "may read other samples of the batch for one, so that --micro-batches "
-				"could change results");
+			st = om_op_fail(c->session, OM_UNSUPPORTED, op, "may read other samples of the batch for one, or how many they are, so that "
+				"--micro-batches could change results");
 	}
 	om_arena_free(mem);
 	return st;
 }
 
-/* In a copy of the program. */
+/* A copy of the program for these inputs. */
 static om_status
-check_independent(om_cli *c, const om_stages *s, const om_tensor *in)
+copy_for(om_cli *c, const om_tensor *in, om_prog **out)
 {
 	om_prog *keep = c->prog;
-	int64_t batch = 0;
 
-	for (uint32_t k = 0; k < keep->first->nparam; k++)
-		if (has_samples(keep->first->param[k]))
-			batch = in[k].shape.dim[0];
 	c->prog = NULL;
 	om_status st = om_cli_copy(c);
 	if (st == OM_OK)
 		st = om_cli_shapes(c, in, true);
 	if (st == OM_OK)
 		st = om_host_run(c->host, c->prog, "inline,shapes,fold,prune");
-	if (st == OM_OK)
-		st = check_rows(c, s, batch);
-	om_prog_free(c->prog);
+	*out = c->prog;
 	c->prog = keep;
+	return st;
+}
+
+/* `part` are the inputs of a micro-batch. */
+static om_status
+check_independent(om_cli *c, const om_stages *s, const om_tensor *in, const om_tensor *part)
+{
+	om_prog *whole, *micro = NULL;
+	int64_t batch = 0;
+
+	for (uint32_t k = 0; k < c->prog->first->nparam; k++)
+		if (has_samples(c->prog->first->param[k]))
+			batch = in[k].shape.dim[0];
+	om_status st = copy_for(c, in, &whole);
+	if (st == OM_OK)
+		st = copy_for(c, part, &micro);
+	if (st == OM_OK)
+		st = check_rows(c, s, whole, micro, batch);
+	om_prog_free(micro);
+	om_prog_free(whole);
 	return st;
 }
 
@@ -190,7 +362,7 @@ om_stages_check(om_cli *c, om_stages *s, const om_tensor *in)
 			return om_fail(c->session, OM_USAGE, "--micro-batches joins the first dim of each output, but that of %s is not known to be "
 				"the samples", graph->result[k]->name);
 	}
-	return check_independent(c, s, in);
+	return check_independent(c, s, in, part);
 }
 
 om_status

@@ -30,6 +30,17 @@ save("softmax", [node("Relu", "x", "a"), node("Softmax", "a", "y", axis=0)])
 save("cumsum", [node("Relu", "x", "a"), node("CumSum", "a zero", "y")], {"zero": np.int64(0)})
 save("reverse", [node("Relu", "x", "a"), node("CumSum", "a zero", "y", reverse=1)], {"zero": np.int64(0)})
 save("mean", [node("Relu", "x", "a"), node("ReduceMean", "a", "y", axes=[0])], y=(1, 6))
+# What follows from the number of samples: a mean over them, their positions; and what is the same for each, or only a shape.
+count = [node("Shape", "x", "s"), node("Gather", "s zero", "n")]
+save("per_sample", count + [node("Cast", "n", "f", to=1), node("Relu", "x", "a"), node("Div", "a f", "y")], {"zero": np.int64(0)})
+save("position", count + [node("Range", "zero n one", "r"), node("Cast", "r", "f", to=1), node("Unsqueeze", "f axis", "u"), node("Relu", "x", "a"),
+                          node("Add", "a u", "y")], {"zero": np.int64(0), "one": np.int64(1), "axis": np.array([1])})
+save("only_count", count + [node("Range", "zero n one", "r"), node("Cast", "r", "y", to=1)], {"zero": np.int64(0), "one": np.int64(1)}, y=("N",))
+save("by_size", count + [node("Greater", "n few", "g"), node("Where", "g big small", "f"), node("Relu", "x", "a"), node("Mul", "a f", "y")],
+     {"zero": np.int64(0), "few": np.int64(7), "big": np.float32(10), "small": np.float32(0.5)})
+save("same_rows", [node("Shape", "x", "s"), node("Expand", "row s", "e"), node("Add", "x e", "a"), node("ConstantOfShape", "s", "z"),
+                   node("Sub", "a z", "b"), node("Reshape", "b t", "c"), node("Relu", "c", "d"), node("Reshape", "d s", "y")],
+     {"row": rng.standard_normal((1, 6)).astype("f4"), "t": np.array([0, 2, 3])})
 save("fixed", [node("Relu", "x", "a"), node("Neg", "a", "y")], y=(8, 6), inputs=(("x", (8, 6)),))
 save("drawn", [node("RandomNormal", "", "n", shape=[6]), node("Relu", "x", "a"), node("Add", "a n", "y")])
 # Steps of nets: a weight that two parts read, and a normalization whose statistics are states.
