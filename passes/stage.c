@@ -1071,6 +1071,16 @@ finish_all(struct stage *x)
 	return OM_OK;
 }
 
+/* Split has an attribute for the sizes of parts before opset 13. */
+static bool
+has_sizes_as_input(const om_prog *p)
+{
+	for (size_t k = 0; k < p->nopset; k++)
+		if (*p->opset[k].domain == 0)
+			return p->opset[k].version >= 13;
+	return true;
+}
+
 /* The samples of all micro-batches are the parameter; each has its part of them. */
 static om_status
 divide_samples(struct stage *x, uint32_t k)
@@ -1096,9 +1106,13 @@ divide_samples(struct stage *x, uint32_t k)
 	for (int64_t m = 0; m < n; m++)
 		size[m] = part->shape.dim[0];
 	const om_attr axis = OM_MAKE_INT("axis", 0);
-	om_op *op = om_op_new(x->p, "", "Split", 0, 2, x->micro);
+	const om_attr sizes = OM_MAKE_INTS("split", (size_t)n, size);
+	om_op *op = om_op_new(x->p, "", "Split", 0, has_sizes_as_input(x->p) ? 2 : 1, x->micro);
 	om_op_set_in(op, 0, whole);
-	om_op_set_in(op, 1, constant(x, "sizes", OM_INT64, &list, size, (size_t)n * sizeof *size));
+	if (op->nin == 2)
+		om_op_set_in(op, 1, constant(x, "sizes", OM_INT64, &list, size, (size_t)n * sizeof *size));
+	else
+		om_op_add_attr(x->p, op, &sizes);
 	for (uint32_t m = 0; m < x->micro; m++)
 		om_op_set_out(op, m, m ? om_clone_value(&x->clone[m], part, x->graph) : part);
 	om_op_add_attr(x->p, op, &axis);

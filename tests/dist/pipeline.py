@@ -10,11 +10,11 @@ from onnx import helper, numpy_helper
 rng = np.random.default_rng(17)
 
 
-def save(name, nodes, init=(), y=("N", 6), inputs=(("x", ("N", 6)),)):
+def save(name, nodes, init=(), y=("N", 6), inputs=(("x", ("N", 6)),), opset=17):
     graph = helper.make_graph(nodes, name, [helper.make_tensor_value_info(n, 1, s) for n, s in inputs],
                               [helper.make_tensor_value_info("y", 1, y)],
                               [numpy_helper.from_array(np.asarray(v), n) for n, v in dict(init).items()])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), name + ".onnx")
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8), name + ".onnx")
 
 
 def node(kind, inputs, out, **attrs):
@@ -26,6 +26,7 @@ weights = {f"w{k}": (rng.standard_normal((6, 6)) * 0.3).astype("f4") for k in ra
 save("branches", [node("MatMul", "x w0", "a"), node("MatMul", "a w1", "b"), node("MatMul", "b w2", "c"), node("Add", "c b", "d"),
                   node("MatMul", "d w3", "e"), node("Mul", "e a", "f"), node("MatMul", "f w4", "g"), node("Add", "g b", "h"),
                   node("Add", "h x", "i"), node("MatMul", "i w5", "j"), node("Add", "j d", "y")], weights)
+save("opset11", [node("MatMul", "x w0", "a"), node("Relu", "a", "b"), node("MatMul", "b w1", "y")], weights, opset=11)
 save("softmax", [node("Relu", "x", "a"), node("Softmax", "a", "y", axis=0)])
 save("cumsum", [node("Relu", "x", "a"), node("CumSum", "a zero", "y")], {"zero": np.int64(0)})
 save("reverse", [node("Relu", "x", "a"), node("CumSum", "a zero", "y", reverse=1)], {"zero": np.int64(0)})
