@@ -49,6 +49,8 @@ check_op(om_session *s, const om_prog *p, const om_plan *plan, const uint32_t *n
 		return OM_OK;
 	if (o->stream >= w->n)
 		return om_op_fail(s, OM_BADPLAN, op, "is in none of the %u streams of the plan", w->n);
+	if (o->stream && om_op_runs_alone(op))
+		return om_op_fail(s, OM_BADPLAN, op, "has to run alone, but is not in the first stream");
 	for (uint32_t k = 0; k < o->nwait; k++)
 		if (o->wait[k] >= p->nop || node[o->wait[k]] == NONE || node[o->wait[k]] >= node[op->id])
 			return om_op_fail(s, OM_BADPLAN, op, "waits for an op that does not come before it in the plan");

@@ -349,6 +349,11 @@ some_ops_run_alone(void)
 	CU_ASSERT_FATAL(verify_without(&b, op_of(&b, "r"), 0) == OM_BADPLAN);
 	CU_ASSERT(strstr(om_message(b.s), "has to run alone") != NULL);
 	CU_ASSERT(n >= 2);
+	/* In order, but by another thread than the one that calls. */
+	om_worker_op *o = &((om_worker_streams *)(uintptr_t)b.p->plan->streams)->op[op_of(&b, "r")->id];
+	const uint32_t both[] = {op_of(&b, "a")->id, op_of(&b, "b")->id};
+	*o = (om_worker_op){1, both, 2};
+	CU_ASSERT(is_refused(&b, "has to run alone, but is not in the first stream"));
 	bench_close(&b);
 }
 
