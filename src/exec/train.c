@@ -22,6 +22,8 @@ struct state {
 	uint64_t bytes;
 	uint32_t param, result;
 	bool is_known;
+	void *spare;             /* for its new elements, if a step has them in the memory of another state; NULL: none yet */
+	const void *from;        /* what the last step made of it; NULL: nothing is to be copied */
 };
 
 struct om_trainer {
@@ -225,17 +227,49 @@ om_trainer_bind(om_trainer *t, om_exec *e)
 	return OM_OK;
 }
 
+/* Does memory lie in that of a state that is copied? */
+static bool
+is_in_state(const om_trainer *t, const void *data)
+{
+	for (uint32_t k = 0; k < t->n; k++)
+		if (t->state[k].from && (uintptr_t)data - (uintptr_t)t->state[k].t.data < t->state[k].bytes)
+			return true;
+	return false;
+}
+
+/* A plan may have new elements where a state stays, elsewhere, or in the memory of another state: those are taken before any is
+ * overwritten. */
+static void
+take_states(om_trainer *t, const om_exec *e)
+{
+	for (uint32_t k = 0; k < t->n; k++) {
+		struct state *st = &t->state[k];
+		const om_tensor *new = om_exec_result(e, st->result);
+		st->from = new->data == st->t.data || st->bytes == 0 ? NULL : new->data;
+	}
+	for (uint32_t k = 0; k < t->n; k++) {
+		struct state *st = &t->state[k];
+		if (!st->from || !is_in_state(t, st->from))
+			continue;
+		if (!st->spare)
+			st->spare = om_alloc(t->mem, st->bytes);
+		st->from = memcpy(st->spare, st->from, st->bytes);
+	}
+}
+
 static om_status
 trainer_step_guarded(om_trainer *t, om_exec *e, uint64_t *copied)
 {
 	OM_TRY(om_exec_run(e));
+	take_states(t, e);
 	for (uint32_t k = 0; k < t->n; k++) {
 		struct state *st = &t->state[k];
-		const om_tensor *new = om_exec_result(e, st->result);
-		if (new->data == st->t.data || st->bytes == 0)
+		if (!st->from)
 			continue;
-		memcpy(st->t.data, new->data, st->bytes);
+		memcpy(st->t.data, st->from, st->bytes);
 		*copied += st->bytes;
+		/* An output may have been computed in its memory, so that it counts as lost. */
+		OM_TRY(om_exec_input(e, st->param, &st->t));
 	}
 	return OM_OK;
 }

@@ -148,8 +148,55 @@ of_zeros(void)
 		check("lamb", 0, fuses, (const double[N]){0, 0, 0});
 }
 
+/* New elements of one state that a plan has in the memory of another are not lost. */
+static void
+of_crossed_states(void)
+{
+	static const char text[] = "program \"t\" ir 8 opset 18\n^g(%x: float32[4], %a: float32[4], %b: float32[4]) {\n"
+		"	%c = Neg(%x)\n	%d = Sub(%a, %c)\n	%seen = Neg(%b)\n	ret %c, %seen, %d\n}\n";
+	const float x[] = {1, 2, 3, 4}, zeros[4] = {0};
+	float fresh[4];          /* which a run may overwrite */
+	const om_tensor given = {.type = OM_FLOAT32, .shape = om_shape_of(1, (int64_t[]){4}), .data = fresh};
+	om_io_alias alias[] = {{.param = 1, .result = 0}, {.param = 2, .result = 2}};
+	om_trainer *t = NULL;
+	om_exec *e = NULL;
+	uint64_t copied = 0;
+	bench b;
+
+	unit_start(&b, text, "shapes");
+	b.p->io_alias = alias;
+	b.p->nio_alias = 2;
+	b.p->cap_io_alias = 2;
+	CU_ASSERT_FATAL(is_ok(b.s, om_host_run(b.h, b.p, "alias-io:results=any,inplace,pack")));
+	CU_ASSERT_FATAL(is_ok(b.s, om_exec_new(b.s, b.p, b.p->plan, NULL, &e)));
+	CU_ASSERT_FATAL(is_ok(b.s, om_trainer_new(b.s, b.p, &t)));
+	for (int k = 0; k < 2; k++) {
+		om_tensor zero = given;
+		zero.data = (void *)zeros;
+		CU_ASSERT(is_ok(b.s, om_trainer_set(t, k ? "b" : "a", &zero)));
+	}
+	CU_ASSERT(is_ok(b.s, om_trainer_bind(t, e)));
+	for (int k = 0; k < 3; k++) {
+		memcpy(fresh, x, sizeof x);
+		CU_ASSERT(is_ok(b.s, om_exec_input(e, 0, &given)));
+		CU_ASSERT(is_ok(b.s, om_trainer_step(t, e, &copied)));
+	}
+	const char *label;
+	const om_tensor *first = om_trainer_state(t, 0, &label), *second = om_trainer_state(t, 1, &label);
+	for (int i = 0; i < 4; i++) {
+		CU_ASSERT_EQUAL(((const float *)first->data)[i], -x[i]);
+		CU_ASSERT_EQUAL(((const float *)second->data)[i], 0);    /* -x + x, of the state before */
+	}
+	om_trainer_free(t);
+	om_exec_free(e);
+	b.p->io_alias = NULL;
+	b.p->nio_alias = 0;
+	bench_close(&b);
+}
+
 static CU_TestInfo tests[] = {
 	{"formulas", of_formulas},
+	{"crossed states", of_crossed_states},
 	{"zeros", of_zeros},
 	CU_TEST_INFO_NULL,
 };
