@@ -50,7 +50,7 @@ struct node {
 };
 
 /* What micro-batches make of a value: each their own, or one of all. */
-enum { ONCE = UINT32_MAX };
+#define ONCE UINT32_MAX
 
 struct message {
 	om_value *v;
