@@ -186,3 +186,19 @@ om_window_end(i64 first, i32 step, i32 count, i64 end)
 	}
 OM_BLOCK_COMBINE(om_block_sum, f32, a + b)
 OM_BLOCK_COMBINE(om_block_max, f32, a > b || a != a ? a : b)
+
+/* The sum over the 64 threads of each quarter of a block of 256; the first one of each gets it. */
+OM_FN f32
+om_quarter_sum(f32 mine, OM_LOCAL f32 *s)
+{
+	const i32 lane = OM_THREAD & 63;
+
+	OM_BARRIER();
+	s[OM_THREAD] = mine;
+	for (i32 k = 32; k; k >>= 1) {
+		OM_BARRIER();
+		if (lane < k)
+			s[OM_THREAD] += s[OM_THREAD + k];
+	}
+	return s[OM_THREAD];
+}

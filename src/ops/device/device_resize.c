@@ -115,11 +115,16 @@ fit(const om_op_context *c, const struct om_resize *r, int axis, bool is_nearest
 	return is_nearest ? fit_nearest(c, &r->axis[axis], a) : fit_linear(c, &r->axis[axis], axis, a);
 }
 
+/* Nearest of all elements, linear of those that kernels compute with. */
 static bool
 is_mode(const om_op_context *c, bool *is_nearest)
 {
+	const om_dtype type = c->in[0].type;
+
 	*is_nearest = om_attr_is(c->op, "mode", "nearest");
-	return *is_nearest || om_attr_is(c->op, "mode", "linear") || om_attr_is(c->op, "mode", "bilinear");
+	return *is_nearest ? om_kernel_moved_type(type) != NULL
+	    : (om_attr_is(c->op, "mode", "linear") || om_attr_is(c->op, "mode", "bilinear"))
+		&& (type == OM_FLOAT32 || type == OM_FLOAT16 || type == OM_BFLOAT16);
 }
 
 static bool
@@ -147,23 +152,15 @@ resized_of(const om_op_context *c, struct resized *s)
 	s->n = om_shape_count(&c->out[0].shape);
 	s->mid = n == AXES ? om_shape_span(x, at[0] + 1, at[1]) : 1;
 	s->inner = n ? om_shape_span(x, at[n - 1] + 1, x->rank) : s->n;
-	return om_kernel_moved_type(c->in[0].type) && (s->is_nearest || om_dtype_bits(c->in[0].type) >= 16);
+	return true;
 }
 
 static bool
-nearest_supports(const om_op_context *c)
+resize_supports(const om_op_context *c)
 {
 	struct resized s;
 
-	return resized_of(c, &s) && s.is_nearest;
-}
-
-static bool
-linear_supports(const om_op_context *c)
-{
-	struct resized s;
-
-	return resized_of(c, &s) && !s.is_nearest;
+	return resized_of(c, &s);
 }
 
 static om_status
@@ -194,7 +191,6 @@ resize_launches(const om_op_context *c, om_launch_list *to)
 /* All inputs but the first are read on the host. */
 #define LISTS ~UINT32_C(1)
 #define RESIZE(label) \
-	{.name = label, .types = {OF_DEVICE_MOVED}, .host_inputs = LISTS, .supports = nearest_supports, .launches = resize_launches}, \
-	{.name = label, .types = {OF_DEVICE_FLOATS}, .host_inputs = LISTS, .supports = linear_supports, .launches = resize_launches}
+	{.name = label, .types = {OF_DEVICE_MOVED}, .host_inputs = LISTS, .supports = resize_supports, .launches = resize_launches}
 
 const om_device_kernel om_device_kernels_device_resize[] = {RESIZE("Resize"), RESIZE("Upsample"), {0}};
