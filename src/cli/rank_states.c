@@ -24,17 +24,27 @@ bytes_of(const om_tensor *t)
 	return t && om_tensor_bytes(t->type, &t->shape, &bytes) ? bytes : 0;
 }
 
+const om_tensor *
+om_rank_states_find(const om_trainer *t, const char *name)
+{
+	const om_tensor *found;
+	const char *is;
+
+	for (uint32_t k = 0; (found = om_trainer_state(t, k, &is)); k++)
+		if (strcmp(is, name) == 0)
+			return found;
+	return NULL;
+}
+
 /* The state of `whole` that `parts` calls its state `k`. */
 static om_status
 find_whole(om_cli *c, const om_trainer *whole, const om_trainer *parts, uint32_t k, const om_tensor **out)
 {
-	const char *want, *name;
+	const char *want;
 
 	om_trainer_state(parts, k, &want);
-	for (uint32_t i = 0; (*out = om_trainer_state(whole, i, &name)); i++)
-		if (strcmp(name, want) == 0)
-			return OM_OK;
-	return om_fail(c->session, OM_RUN, "the step has no state %s", want);
+	*out = om_rank_states_find(whole, want);
+	return *out ? OM_OK : om_fail(c->session, OM_RUN, "the step has no state %s", want);
 }
 
 /* How many bytes of the `all` are in part `rank` of `size` bytes, from rank * size on. */

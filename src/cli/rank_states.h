@@ -7,6 +7,9 @@
 #include "cli/rank_group.h"
 #include "onnxmem/trainer.h"
 
+/* The state of this name; NULL: there is none. */
+const om_tensor *om_rank_states_find(const om_trainer *t, const char *name);
+
 /* All states, from those of all ranks: `*whole`, a trainer of the program `step` as it was before it was divided, which the
  * caller frees; NULL on ranks other than 0.  Called by all ranks. */
 om_status om_rank_states_gather(om_cli *c, const om_ranks *r, const om_prog *step, const om_trainer *parts, om_trainer **whole);

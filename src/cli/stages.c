@@ -6,6 +6,7 @@
 
 #include "base/arena_internal.h"
 #include "base/shape.h"
+#include "cli/rank_states.h"
 #include "cli/stages.h"
 #include "onnxmem/slice.h"
 
@@ -391,16 +392,10 @@ om_stages_plan(om_cli *c, const om_stages *s, const om_ranks *r)
 
 /* ---- States. ---- */
 
-static const om_tensor *
-find_state(const om_trainer *t, const char *name)
+static const char *
+state_name(const om_prog *step, uint32_t state)
 {
-	const om_tensor *found;
-	const char *is;
-
-	for (uint32_t k = 0; (found = om_trainer_state(t, k, &is)); k++)
-		if (strcmp(is, name) == 0)
-			return found;
-	return NULL;
+	return step->first->param[step->io_alias[state].param]->name;
 }
 
 /* For each state of the step, which ranks have it: [state][rank]. */
@@ -412,7 +407,7 @@ find_owners(om_cli *c, const om_ranks *r, const om_prog *step, const om_trainer 
 
 	*has = OM_NEWN(c->mem, unsigned char, ((size_t)n + 1) * r->size);
 	for (uint32_t k = 0; k < n; k++)
-		mine[k] = find_state(own, step->first->param[step->io_alias[k].param]->name) != NULL;
+		mine[k] = om_rank_states_find(own, state_name(step, k)) != NULL;
 	if (r->size == 1)
 		memcpy(*has, mine, n);
 	return r->size == 1 ? OM_OK : om_comm_all_gather(r->comm, c->session, (om_comm_group){0}, mine, *has, n);
@@ -428,22 +423,21 @@ first_owner(const unsigned char *has, const om_ranks *r, uint32_t n, uint32_t st
 	return rank;
 }
 
+/* Rank `from` has the state in `source`, rank `to` in `dest`; other ranks, and both where they are one, need no message. */
 static om_status
-gather_state(om_cli *c, const om_ranks *r, uint32_t owner, const char *name, const om_trainer *own, om_trainer *whole)
+move_state(om_cli *c, const om_ranks *r, const char *name, uint32_t from, const om_trainer *source, uint32_t to, const om_trainer *dest)
 {
-	const om_tensor *from = find_state(own, name), *to = whole ? find_state(whole, name) : NULL;
+	const om_tensor *was = r->rank == from ? om_rank_states_find(source, name) : NULL, *is = r->rank == to ? om_rank_states_find(dest, name) : NULL;
 	uint64_t bytes = 0;
 
-	if (owner == r->size)
-		return om_fail(c->session, OM_RUN, "no rank has the state %s", name);
-	if ((from && !om_tensor_bytes(from->type, &from->shape, &bytes)) || (to && !om_tensor_bytes(to->type, &to->shape, &bytes)))
+	if ((was && !om_tensor_bytes(was->type, &was->shape, &bytes)) || (is && !om_tensor_bytes(is->type, &is->shape, &bytes)))
 		return om_fail(c->session, OM_SHAPE, "the state %s is too large", name);
-	if (owner == 0 && r->rank == 0)
-		memcpy(to->data, from->data, bytes);
-	else if (r->rank == 0)
-		return om_comm_receive(r->comm, c->session, owner, TAG, to->data, bytes);
-	else if (r->rank == owner)
-		return om_comm_send(r->comm, c->session, 0, TAG, from->data, bytes);
+	if (was && is)
+		memcpy(is->data, was->data, bytes);
+	else if (is)
+		return om_comm_receive(r->comm, c->session, from, TAG, is->data, bytes);
+	else if (was)
+		return om_comm_send(r->comm, c->session, to, TAG, was->data, bytes);
 	return OM_OK;
 }
 
@@ -456,30 +450,16 @@ om_stages_gather(om_cli *c, const om_ranks *r, const om_prog *step, const om_tra
 	*whole = NULL;
 	OM_TRY(find_owners(c, r, step, own, &has));
 	om_status st = r->rank == 0 ? om_trainer_new(c->session, step, whole) : OM_OK;
-	for (uint32_t k = 0; k < n && st == OM_OK; k++)
-		st = gather_state(c, r, first_owner(has, r, n, k), step->first->param[step->io_alias[k].param]->name, own, *whole);
+	for (uint32_t k = 0; k < n && st == OM_OK; k++) {
+		const uint32_t owner = first_owner(has, r, n, k);
+		st = owner < r->size ? move_state(c, r, state_name(step, k), owner, own, 0, *whole)
+		    : om_fail(c->session, OM_RUN, "no rank has the state %s", state_name(step, k));
+	}
 	if (st != OM_OK) {
 		om_trainer_free(*whole);
 		*whole = NULL;
 	}
 	return st;
-}
-
-static om_status
-spread_state(om_cli *c, const om_ranks *r, uint32_t to, const char *name, const om_trainer *whole, const om_trainer *own)
-{
-	const om_tensor *from = whole ? find_state(whole, name) : NULL, *mine = r->rank == to ? find_state(own, name) : NULL;
-	uint64_t bytes = 0;
-
-	if ((from && !om_tensor_bytes(from->type, &from->shape, &bytes)) || (mine && !om_tensor_bytes(mine->type, &mine->shape, &bytes)))
-		return om_fail(c->session, OM_SHAPE, "the state %s is too large", name);
-	if (to == 0 && r->rank == 0)
-		memcpy(mine->data, from->data, bytes);
-	else if (r->rank == 0)
-		return om_comm_send(r->comm, c->session, to, TAG, from->data, bytes);
-	else if (r->rank == to)
-		return om_comm_receive(r->comm, c->session, 0, TAG, mine->data, bytes);
-	return OM_OK;
 }
 
 om_status
@@ -492,6 +472,6 @@ om_stages_spread(om_cli *c, const om_ranks *r, const om_prog *step, const om_tra
 	for (uint32_t k = 0; k < n; k++)
 		for (uint32_t to = 0; to < r->size; to++)
 			if (has[(size_t)to * n + k])
-				OM_TRY(spread_state(c, r, to, step->first->param[step->io_alias[k].param]->name, whole, own));
+				OM_TRY(move_state(c, r, state_name(step, k), 0, whole, to, own));
 	return OM_OK;
 }
