@@ -99,25 +99,18 @@ struct stage {
 
 /* ---- Ops and what they read. ---- */
 
-static void
-add_read(struct stage *x, struct node *o, om_value *v)
-{
-	if (v && v->block == x->graph)
-		OM_PUSH(x->r->scratch, o->in, o->n, o->cap, v);
-}
+struct reader {
+	struct stage *x;
+	struct node *of;
+};
 
 static void
-add_reads(struct stage *x, struct node *o, const om_op *op)
+add_read(void *arg, om_value *v)
 {
-	for (uint32_t k = 0; k < op->nin; k++)
-		add_read(x, o, op->in[k]);
-	for (uint32_t k = 0; k < op->nbody; k++) {
-		const om_block *b = op->body[k];
-		for (const om_op *inner = b->first; inner; inner = inner->next)
-			add_reads(x, o, inner);
-		for (uint32_t i = 0; i < b->nresult; i++)
-			add_read(x, o, b->result[i]);
-	}
+	const struct reader *r = arg;
+
+	if (v->block == r->x->graph)
+		OM_PUSH(r->x->r->scratch, r->of->in, r->of->n, r->of->cap, v);
 }
 
 /* The op of a value; NULL: it is a parameter, or known before the run. */
@@ -125,20 +118,6 @@ static struct node *
 maker(const struct stage *x, const om_value *v)
 {
 	return v->def && v->def->id < x->nop && !v->def->is_folded ? &x->node[x->node_of[v->def->id]] : NULL;
-}
-
-/* Folded ops whose elements are known: they may read the shape of a value that another part computes. */
-static void
-drop_folded(om_prog *p)
-{
-	for (om_op *op = p->first->first, *next; op; op = next) {
-		bool known = op->is_folded;
-		next = op->next;
-		for (uint32_t k = 0; k < op->nout; k++)
-			known &= !op->out[k] || op->out[k]->data;
-		if (known)
-			om_op_remove(op);
-	}
 }
 
 static void
@@ -151,7 +130,7 @@ find_nodes(struct stage *x)
 	for (uint32_t k = 0; k < x->n; k++) {
 		x->node[k].op = op[k];
 		x->node_of[op[k]->id] = k;
-		add_reads(x, &x->node[k], op[k]);
+		om_op_each_read(op[k], add_read, &(struct reader){x, &x->node[k]});
 	}
 }
 
@@ -1353,7 +1332,7 @@ stage(struct stage *x)
 	find_samples(x);
 	OM_TRY(find_kinds(x));
 	OM_TRY(find_homes(x));
-	drop_folded(x->p);
+	om_prog_remove_folded(x->p);      /* which may read the shape of a value that another part computes */
 	find_times(x);
 	find_states(x);
 	find_finals(x);

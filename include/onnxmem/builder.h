@@ -59,6 +59,9 @@ OM_API void om_op_append(om_block *b, om_op *op);
 OM_API void om_op_insert(om_op *before, om_op *op);  /* op goes right before `before` */
 OM_API void om_op_remove(om_op *op);                 /* leaves its values without definition */
 
+/* Remove the folded ops of the graph whose outputs all have elements (om_value.data): their values become constants without an op. */
+OM_API void om_prog_remove_folded(om_prog *p);
+
 /* Make `is` an additional result of the graph, which replaces the parameter `was` in the next run.
  * Returns false, without a change, if their known types or shapes differ, or `was` is not a parameter
  * or is replaced already. */

@@ -15,6 +15,7 @@
 #include <config.h>
 
 #include "alloc/worker_streams.h"
+#include "ir/query.h"
 #include "opdef/runs_alone.h"
 
 enum { MOST = OM_MOST_WORKER_STREAMS };
@@ -49,32 +50,25 @@ need(struct work *w, const om_op *op, const om_op *from)
 	OM_PUSH(w->tmp, w->need, w->nneed, w->capneed, from);
 }
 
-static void
-need_value(struct work *w, const om_op *op, const om_value *v)
-{
-	if (v && v->def && v->def->block == w->p->first && !v->def->is_folded)
-		need(w, op, v->def);
-}
+struct reader {
+	struct work *w;
+	const om_op *op;
+};
 
 static void
-need_inputs(struct work *w, const om_op *op, const om_op *inner)
+need_value(void *arg, om_value *v)
 {
-	for (uint32_t k = 0; k < inner->nin; k++)
-		need_value(w, op, inner->in[k]);
-	for (uint32_t k = 0; k < inner->nbody; k++) {
-		const om_block *b = inner->body[k];
-		for (const om_op *at = b->first; at; at = at->next)
-			need_inputs(w, op, at);
-		for (uint32_t i = 0; i < b->nresult; i++)
-			need_value(w, op, b->result[i]);
-	}
+	const struct reader *r = arg;
+
+	if (v->def && v->def->block == r->w->p->first && !v->def->is_folded)
+		need(r->w, r->op, v->def);
 }
 
 static void
 list_needs(struct work *w, const om_op *op)
 {
 	w->nneed = 0;
-	need_inputs(w, op, op);
+	om_op_each_read(op, need_value, &(struct reader){w, op});
 	need(w, op, w->alone);
 	for (uint32_t k = 0; om_op_runs_alone(op) && k < w->out->n; k++)
 		need(w, op, w->last[k]);

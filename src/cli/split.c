@@ -51,20 +51,6 @@ struct search {
 
 /* ---- Plans of parts. ---- */
 
-/* Folded ops whose elements are known: what only they read would be a part of no use. */
-static void
-drop_folded(om_prog *p)
-{
-	for (om_op *op = p->first->first, *next; op; op = next) {
-		bool known = op->is_folded;
-		next = op->next;
-		for (uint32_t k = 0; k < op->nout; k++)
-			known &= !op->out[k] || op->out[k]->data;
-		if (known)
-			om_op_remove(op);
-	}
-}
-
 static om_status
 load_whole(om_cli *c)
 {
@@ -77,7 +63,7 @@ load_whole(om_cli *c)
 	c->request.total = 0;
 	OM_TRY(om_host_request(c->host, &c->request));
 	OM_TRY(om_host_run(c->host, c->prog, om_host_decided(c->host, c->prog, simplify)));
-	drop_folded(c->prog);
+	om_prog_remove_folded(c->prog);        /* what only they read would be a part of no use */
 	OM_TRY(om_host_run(c->host, c->prog, "prune"));
 	return om_host_run(c->host, c->prog, order);
 }

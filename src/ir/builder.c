@@ -468,6 +468,19 @@ om_op_remove(om_op *op)
 }
 
 void
+om_prog_remove_folded(om_prog *p)
+{
+	for (om_op *op = p->first->first, *next; op; op = next) {
+		bool known = op->is_folded;
+		next = op->next;
+		for (uint32_t k = 0; k < op->nout; k++)
+			known &= !op->out[k] || op->out[k]->data;
+		if (known)
+			om_op_remove(op);
+	}
+}
+
+void
 om_block_set_order(om_block *b, om_op *const *ops)
 {
 	om_op **to = &b->first;

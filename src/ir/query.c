@@ -219,6 +219,23 @@ om_block_is_reached(const om_prog *p, const om_block *b)
 	return b != NULL;
 }
 
+/* Recursion is as deep as bodies are nested; loaders limit that. */
+void
+om_op_each_read(const om_op *op, void (*visit)(void *arg, om_value *v), void *arg)
+{
+	for (uint32_t k = 0; k < op->nin; k++)
+		if (op->in[k])
+			visit(arg, op->in[k]);
+	for (uint32_t k = 0; k < op->nbody; k++) {
+		const om_block *b = op->body[k];
+		for (const om_op *inner = b->first; inner; inner = inner->next)
+			om_op_each_read(inner, visit, arg);
+		for (uint32_t i = 0; i < b->nresult; i++)
+			if (b->result[i])
+				visit(arg, b->result[i]);
+	}
+}
+
 om_op **
 om_block_run_ops(const om_block *b, om_arena *mem, uint32_t *n)
 {

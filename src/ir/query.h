@@ -34,6 +34,10 @@ bool om_block_is_reached(const om_prog *p, const om_block *b);
 /* The parameter of a block with this name; NULL: there is none. */
 om_value *om_block_param(const om_block *b, const char *name);
 
+/* Call `visit` for every value that an op reads, and those that the ops and the results of its bodies read, which may be of the bodies
+ * themselves; a value that is read twice is visited twice. */
+void om_op_each_read(const om_op *op, void (*visit)(void *arg, om_value *v), void *arg);
+
 /* The ops of a block that run, in order: those that are not folded.  `*n` receives their number. */
 om_op **om_block_run_ops(const om_block *b, om_arena *mem, uint32_t *n);
 

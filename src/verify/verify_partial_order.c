@@ -22,6 +22,7 @@
 #include <stdlib.h>
 
 #include "onnxmem/opdef.h"
+#include "ir/query.h"
 #include "verify/verify_partial_order.h"
 
 enum { WORDS = 8, BITS = 64 * WORDS };
@@ -111,26 +112,18 @@ om_parallel_check_order(om_parallel_check *f, uint32_t first, uint32_t then, om_
 
 /* ---- Answers. ---- */
 
-static void
-add_source(const om_parallel_check *f, struct edges *e, const om_value *v)
-{
-	if (v && f->place[v->id] != UINT32_MAX)
-		OM_PUSH(f->mem, e->from, e->n, e->cap, f->place[v->id]);
-}
+struct reader {
+	const om_parallel_check *f;
+	struct edges *e;
+};
 
-/* Everything that an op reads, in its bodies too. */
 static void
-add_sources(const om_parallel_check *f, struct edges *e, const om_op *op)
+add_source(void *arg, om_value *v)
 {
-	for (uint32_t k = 0; k < op->nin; k++)
-		add_source(f, e, op->in[k]);
-	for (uint32_t k = 0; k < op->nbody; k++) {
-		const om_block *b = op->body[k];
-		for (const om_op *inner = b->first; inner; inner = inner->next)
-			add_sources(f, e, inner);
-		for (uint32_t i = 0; i < b->nresult; i++)
-			add_source(f, e, b->result[i]);
-	}
+	const struct reader *r = arg;
+
+	if (r->f->place[v->id] != UINT32_MAX)
+		OM_PUSH(r->f->mem, r->e->from, r->e->n, r->e->cap, r->f->place[v->id]);
 }
 
 /* The last op of the same stream, and the ops that are waited for. */
@@ -241,7 +234,7 @@ om_parallel_check_run(om_parallel_check *f)
 		list_stream_edges(f, edges);
 	for (uint32_t k = 0; k < f->n && !f->streams; k++)
 		if (!f->op[k]->is_folded)
-			add_sources(f, &edges[k], f->op[k]);
+			om_op_each_read(f->op[k], add_source, &(struct reader){f, &edges[k]});
 	if (f->nquery)
 		qsort(f->query, f->nquery, sizeof *f->query, by_first);
 	for (size_t k = 0; k < f->nquery; k++) {

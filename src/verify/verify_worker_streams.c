@@ -3,6 +3,7 @@
  * (verify_partial_order.c), by the same order: that of each stream, and the waits. */
 #include <config.h>
 
+#include "ir/query.h"
 #include "opdef/runs_alone.h"
 #include "verify/verify_worker_streams.h"
 
@@ -77,24 +78,18 @@ om_worker_streams_check(om_session *s, const om_prog *p, const om_plan *plan)
 
 /* ---- What has to be in order. ---- */
 
-static void
-require_value(struct check *c, uint32_t node, const om_value *v)
-{
-	if (v && v->def && v->def->block == c->p->first && c->node[v->def->id] != NONE)
-		om_parallel_check_order(c->f, c->node[v->def->id], node, OM_ORDER_DATA);
-}
+struct reader {
+	struct check *c;
+	uint32_t node;
+};
 
 static void
-require_inputs(struct check *c, uint32_t node, const om_op *op)
+require_value(void *arg, om_value *v)
 {
-	for (uint32_t k = 0; k < op->nin; k++)
-		require_value(c, node, op->in[k]);
-	for (uint32_t k = 0; k < op->nbody; k++) {
-		for (const om_op *at = op->body[k]->first; at; at = at->next)
-			require_inputs(c, node, at);
-		for (uint32_t i = 0; i < op->body[k]->nresult; i++)
-			require_value(c, node, op->body[k]->result[i]);
-	}
+	const struct reader *r = arg;
+
+	if (v->def && v->def->block == r->c->p->first && r->c->node[v->def->id] != NONE)
+		om_parallel_check_order(r->c->f, r->c->node[v->def->id], r->node, OM_ORDER_DATA);
 }
 
 /* After the last op of each stream, which comes after the others of it; and before the next one of each. */
@@ -124,7 +119,7 @@ om_worker_streams_require(om_parallel_check *f, const om_prog *p, const om_worke
 	memset(c.alone, 0xff, sizeof c.alone);
 	for (const om_op *op = p->first->first; op; op = op->next)
 		if (c.node[op->id] != NONE) {
-			require_inputs(&c, c.node[op->id], op);
+			om_op_each_read(op, require_value, &(struct reader){&c, c.node[op->id]});
 			require_alone(&c, c.node[op->id], op);
 		}
 	om_arena_free(mem);
