@@ -13,53 +13,15 @@
 #include "exec/device.h"
 #include "kernels/sim/sim.h"
 #include "onnxmem/builder.h"
+#include "drawn_text.h"
 #include "unit.h"
 
 #define PLAN "schedule=original,liveness,views,alias-io=declared,inplace,loops,pack"
 #define PLACE "inline,shapes,fold,prune,place-devices:device=sim:place=all,"
 
-enum { TEXT = 1 << 14, OPS = 20, ROWS = 3, COLUMNS = 8, ELEMENTS = ROWS * COLUMNS };
+enum { OPS = 20, ROWS = 3, COLUMNS = 8, ELEMENTS = ROWS * COLUMNS };
 
 /* ---- Random programs: of operators whose results are exact, so that all devices have the same bits. ---- */
-
-struct text {
-	char at[TEXT];
-	size_t n;
-};
-
-static void
-OM_PRINTF(2, 3)
-add(struct text *t, const char *fmt, ...)
-{
-	va_list v;
-
-	va_start(v, fmt);
-	t->n += (size_t)vsnprintf(t->at + t->n, sizeof t->at - t->n, fmt, v);
-	va_end(v);
-	CU_ASSERT_FATAL(t->n < sizeof t->at);
-}
-
-/* CumSum has no kernel for devices: it stays on the host, between ops of the device.  Reshape is a view. */
-static void
-draw(struct text *t, uint64_t *rng)
-{
-	static const char *const two[] = {"Add", "Sub", "Max", "Min"}, *const one[] = {"Relu", "Neg", "Abs"};
-
-	t->n = 0;
-	add(t, "program \"t\" ir 8 opset 17\n^main(%%v0: float32[%d,%d], %%v1: float32[%d,%d]) {\n\t%%axis = const int64[] {1}\n"
-		"\t%%w = const float32[%d] splat {0.5}\n\t%%s = const int64[2] {%d, %d}\n", ROWS, COLUMNS, ROWS, COLUMNS, COLUMNS, ROWS, COLUMNS);
-	for (int k = 2; k < OPS; k++) {
-		const int a = (int)om_rng_below(rng, (uint64_t)k), b = (int)om_rng_below(rng, (uint64_t)k);
-		switch (om_rng_below(rng, 8)) {
-		case 0: add(t, "\t%%v%d = CumSum(%%v%d, %%axis)\n", k, a); break;
-		case 1: add(t, "\t%%v%d = Reshape(%%v%d, %%s)\n", k, a); break;
-		case 2: add(t, "\t%%v%d = Mul(%%v%d, %%w)\n", k, a); break;
-		case 3: case 4: add(t, "\t%%v%d = %s(%%v%d)\n", k, one[om_rng_below(rng, 3)], a); break;
-		default: add(t, "\t%%v%d = %s(%%v%d, %%v%d)\n", k, two[om_rng_below(rng, 4)], a, b); break;
-		}
-	}
-	add(t, "\tret %%v%d, %%v%d, %%v%d\n}\n", OPS - 1, OPS - 2, (int)om_rng_below(rng, OPS - 2) + 2);
-}
 
 /* Executors may run again: their inputs stay. */
 static om_status
@@ -120,12 +82,12 @@ random_programs_compute_the_same(void)
 	uint64_t rng = 11;
 	int on_device = 0, waits = 0;
 	bench b = bench_open();
-	struct text t;
+	struct unit_text t;
 	float want[3][ELEMENTS], got[3][ELEMENTS];
 	char options[32];
 
 	for (int k = 0; k < PROGRAMS; k++) {
-		draw(&t, &rng);
+		unit_draw(&t, &rng, OPS, ROWS, COLUMNS, false);
 		CU_ASSERT(computes(&b, t.at, "inline,shapes,fold,prune," PLAN, false, &(om_exec_options)OM_EXEC_OPTIONS(.precise = true), want));
 		bench_clear(&b);
 		snprintf(options, sizeof options, "seed=%d", k);
@@ -187,11 +149,11 @@ dropped_waits_are_refused(void)
 	uint64_t rng = 5;
 	int dropped = 0, refused = 0, of_device = 0, races = 0;
 	bench b = bench_open();
-	struct text t;
+	struct unit_text t;
 	float got[3][ELEMENTS];
 
 	for (int p = 0; p < PROGRAMS; p++) {
-		draw(&t, &rng);
+		unit_draw(&t, &rng, OPS, ROWS, COLUMNS, false);
 		for (uint32_t n = 0, more = 1; more; n++) {
 			const om_exec_options o = OM_EXEC_OPTIONS(.device = om_sim_ops(), .device_options = "seed=1", .streams = 3);
 			uint32_t k;
@@ -228,11 +190,11 @@ dropped_copies_are_refused(void)
 	uint64_t rng = 9;
 	int dropped = 0, refused = 0;
 	bench b = bench_open();
-	struct text t;
+	struct unit_text t;
 
 	CU_ASSERT_FATAL(is_ok(b.s, om_host_request(b.h, &r)));
 	for (int p = 0; p < PROGRAMS; p++) {
-		draw(&t, &rng);
+		unit_draw(&t, &rng, OPS, ROWS, COLUMNS, false);
 		for (uint32_t n = 0, more = 1; more; n++) {
 			uint32_t at = 0;
 			CU_ASSERT_FATAL(is_ok(b.s, bench_plan(&b, t.at, "inline,shapes,fold,prune,place-devices:device=sim:place=all")));

@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "onnxmem/autodiff.h"
 #include "tests/fixtures.h"
+#include "drawn_text.h"
 #include "unit.h"
 #include "base/arena_internal.h"
 
@@ -108,39 +109,22 @@ between(uint64_t *dice, int64_t least, int64_t most)
 	return least + (int64_t)om_rng_below(dice, (uint64_t)(most - least + 1));
 }
 
-struct text {
-	char at[4096];
-	size_t n;
-};
-
-static void OM_PRINTF(2, 3)
-say(struct text *t, const char *fmt, ...)
+static void
+say_list(struct unit_text *t, const char *name, int n, const int64_t *v)
 {
-	va_list ap;
-
-	va_start(ap, fmt);
-	const int n = vsnprintf(t->at + t->n, sizeof t->at - t->n, fmt, ap);
-	va_end(ap);
-	CU_ASSERT_FATAL(n >= 0 && (size_t)n < sizeof t->at - t->n);
-	t->n += (size_t)n;
+	unit_say(t, ", %s = [", name);
+	for (int k = 0; k < n; k++)
+		unit_say(t, "%s%lld", k ? ", " : "", (long long)v[k]);
+	unit_say(t, "]");
 }
 
 static void
-say_list(struct text *t, const char *name, int n, const int64_t *v)
+say_dims(struct unit_text *t, const char *name, const char *type, int64_t a, int64_t b, int n, const int64_t *image)
 {
-	say(t, ", %s = [", name);
+	unit_say(t, "%%%s: %s[%lld,%lld", name, type, (long long)a, (long long)b);
 	for (int k = 0; k < n; k++)
-		say(t, "%s%lld", k ? ", " : "", (long long)v[k]);
-	say(t, "]");
-}
-
-static void
-say_dims(struct text *t, const char *name, const char *type, int64_t a, int64_t b, int n, const int64_t *image)
-{
-	say(t, "%%%s: %s[%lld,%lld", name, type, (long long)a, (long long)b);
-	for (int k = 0; k < n; k++)
-		say(t, ",%lld", (long long)image[k]);
-	say(t, "]");
+		unit_say(t, ",%lld", (long long)image[k]);
+	unit_say(t, "]");
 }
 
 /* What slides over the image, and an image that it fits into. */
@@ -169,7 +153,7 @@ window_draw(uint64_t *dice, int n, int64_t seen, int64_t room)
 }
 
 static void
-say_window(struct text *t, const struct window *w)
+say_window(struct unit_text *t, const struct window *w)
 {
 	say_list(t, "strides", w->n, w->stride);
 	say_list(t, "dilations", w->n, w->dilation);
@@ -184,16 +168,16 @@ convolution(uint64_t *dice, unsigned number)
 	const int64_t group = groups[om_rng_below(dice, 5)], kin = between(dice, 1, 4), kout = between(dice, 1, 4);
 	const int64_t batch = between(dice, 0, 3);
 	const struct window w = window_draw(dice, n, 0, n == 1 ? 300 : 20 / n);
-	struct text t = {.n = 0};
+	struct unit_text t = {.n = 0};
 
-	say(&t, "program \"t\" ir 8 opset 17\n^main(");
+	unit_say(&t, "program \"t\" ir 8 opset 17\n^main(");
 	say_dims(&t, "x", type, batch, group * kin, n, w.image);
-	say(&t, ", ");
+	unit_say(&t, ", ");
 	say_dims(&t, "w", type, group * kout, kin, n, w.kernel);
-	say(&t, ", %%b: %s[%lld]) {\n\t%%y = Conv(%%x, %%w%s) {group = %lld", type, (long long)(group * kout),
+	unit_say(&t, ", %%b: %s[%lld]) {\n\t%%y = Conv(%%x, %%w%s) {group = %lld", type, (long long)(group * kout),
 		number % 2 ? ", %b" : "", (long long)group);
 	say_window(&t, &w);
-	say(&t, "}\n\t%%q = Mul(%%y, %%y)\n\t%%z = ReduceSum(%%q) {keepdims = 0}\n\tret %%z\n}\n");
+	unit_say(&t, "}\n\t%%q = Mul(%%y, %%y)\n\t%%z = ReduceSum(%%q) {keepdims = 0}\n\tret %%z\n}\n");
 	check(t.at, 1);
 }
 
@@ -229,15 +213,15 @@ pool(uint64_t *dice, unsigned number)
 	const int n = (int)between(dice, 1, 3);
 	const int64_t batch = between(dice, 0, 2), channels = between(dice, 1, 3);
 	const struct window w = window_draw(dice, n, 1, 6);
-	struct text t = {.n = 0};
+	struct unit_text t = {.n = 0};
 
-	say(&t, "program \"t\" ir 8 opset 17\n^main(");
+	unit_say(&t, "program \"t\" ir 8 opset 17\n^main(");
 	say_dims(&t, "x", type, batch, channels, n, w.image);
-	say(&t, ") {\n\t%%y%s = MaxPool(%%x) {ceil_mode = %d, storage_order = %d", number % 2 ? ", %i" : "",
+	unit_say(&t, ") {\n\t%%y%s = MaxPool(%%x) {ceil_mode = %d, storage_order = %d", number % 2 ? ", %i" : "",
 		(int)between(dice, 0, 1), (int)between(dice, 0, 1));
 	say_list(&t, "kernel_shape", n, w.kernel);
 	say_window(&t, &w);
-	say(&t, "}\n\t%%q = Mul(%%y, %%y)\n\t%%z = ReduceSum(%%q) {keepdims = 0}\n\tret %%z\n}\n");
+	unit_say(&t, "}\n\t%%q = Mul(%%y, %%y)\n\t%%z = ReduceSum(%%q) {keepdims = 0}\n\tret %%z\n}\n");
 	check(t.at, 1);
 }
 

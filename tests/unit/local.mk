@@ -7,7 +7,7 @@ tests_unit_run_SOURCES = src/cli/npy.c src/cli/npz.c \
 	%D%/gradwindows.c %D%/graphs.c %D%/graphs.h %D%/hostile.c %D%/images.c %D%/images.h %D%/io_alias.c %D%/kernels.c %D%/liveness.c %D%/mapped.c %D%/nn.c %D%/npy.c %D%/objects.c %D%/objects_in_loops.c \
 	%D%/onnx.c %D%/onnxmodel.c %D%/onnxmodel.h %D%/onnxtensor.c %D%/opset_convert.c %D%/optimizers.c %D%/updates.c %D%/original.c %D%/pack.c %D%/parallel.c %D%/product.c %D%/nbits.c %D%/qlayers.c %D%/random_window.h %D%/layers.c \
 	%D%/recurrent.c %D%/plan_report.c %D%/rematerialize.c %D%/rewrite.c %D%/facts.c %D%/formulas.c %D%/fuse.c %D%/fuse_norm.c %D%/memory.c %D%/range_proof.c %D%/registry.c %D%/rows.c %D%/run.c %D%/scale.c %D%/schedule.c %D%/set.c %D%/schedule_exhaustive.c %D%/search.c %D%/sessions.c %D%/sim.c %D%/slice.c %D%/split.c %D%/tensor.c %D%/text.c %D%/tile.c \
-	%D%/unit.h %D%/learning_rate.c %D%/tune.c %D%/verify.c %D%/verify_limits.c %D%/verify_loop_faults.c %D%/weight_cache.c %D%/weights.c %D%/why.c %D%/worker_streams.c
+	%D%/drawn_text.c %D%/drawn_text.h %D%/unit.h %D%/learning_rate.c %D%/tune.c %D%/verify.c %D%/verify_limits.c %D%/verify_loop_faults.c %D%/weight_cache.c %D%/weights.c %D%/why.c %D%/worker_streams.c
 tests_unit_run_CPPFLAGS = $(AM_CPPFLAGS) -DOM_SRCDIR='"$(abs_top_srcdir)"'
 tests_unit_run_CFLAGS = $(AM_CFLAGS) $(CUNIT_CFLAGS) $(PROTOBUF_C_CFLAGS) $(ZLIB_CFLAGS)
 tests_unit_run_LDADD = tests/libfixtures.la libsim.la libcore.la $(CUNIT_LIBS) $(ZLIB_LIBS)

@@ -12,58 +12,15 @@
 #include "exec/worker_streams.h"
 #include "onnxmem/builder.h"
 #include "onnxmem/plan.h"
+#include "drawn_text.h"
 #include "unit.h"
 
 #define PLAN "inline,shapes,fold,prune,schedule=original,liveness,views,alias-io=declared,inplace,loops,pack"
 
 /* Large enough that the model of times finds it worth while to wait for another worker. */
-enum { TEXT = 1 << 14, OPS = 24, ROWS = 64, COLUMNS = 256, ELEMENTS = ROWS * COLUMNS, RESULTS = 3, INPUTS = 2 };
+enum { OPS = 24, ROWS = 64, COLUMNS = 256, ELEMENTS = ROWS * COLUMNS, RESULTS = 3, INPUTS = 2 };
 
 static float input[INPUTS][ELEMENTS], want[2][RESULTS][ELEMENTS];
-
-struct text {
-	char at[TEXT];
-	size_t n;
-};
-
-static void
-OM_PRINTF(2, 3)
-add(struct text *t, const char *fmt, ...)
-{
-	va_list v;
-
-	va_start(v, fmt);
-	t->n += (size_t)vsnprintf(t->at + t->n, sizeof t->at - t->n, fmt, v);
-	va_end(v);
-	CU_ASSERT_FATAL(t->n < sizeof t->at);
-}
-
-/* Ops whose results are exact; a reshape is a view, Where of NonZero and an If run alone. */
-static void
-draw(struct text *t, uint64_t *rng, bool some_alone)
-{
-	static const char *const two[] = {"Add", "Sub", "Max", "Min"}, *const one[] = {"Relu", "Neg", "Abs"};
-
-	t->n = 0;
-	add(t, "program \"t\" ir 8 opset 17\n^main(%%v0: float32[%d,%d], %%v1: float32[%d,%d]) {\n\t%%axis = const int64[] {1}\n"
-		"\t%%w = const float32[%d] splat {0.5}\n\t%%s = const int64[2] {%d, %d}\n\t%%yes = const bool[] {1}\n", ROWS, COLUMNS, ROWS, COLUMNS,
-		COLUMNS, ROWS, COLUMNS);
-	for (int k = 2; k < OPS; k++) {
-		const int a = (int)om_rng_below(rng, (uint64_t)k), b = (int)om_rng_below(rng, (uint64_t)k);
-		switch (om_rng_below(rng, some_alone ? 9 : 8)) {
-		case 0: add(t, "\t%%v%d = CumSum(%%v%d, %%axis)\n", k, a); break;
-		case 1: add(t, "\t%%v%d = Reshape(%%v%d, %%s)\n", k, a); break;
-		case 2: add(t, "\t%%v%d = Mul(%%v%d, %%w)\n", k, a); break;
-		case 3: case 4: add(t, "\t%%v%d = %s(%%v%d)\n", k, one[om_rng_below(rng, 3)], a); break;
-		case 8:
-			add(t, "\t%%n%d = NonZero(%%v%d)\n\t%%m%d = Cast(%%n%d) {to = 1}\n\t%%r%d = ReduceMax(%%m%d) {keepdims = 0}\n"
-				"\t%%v%d = Add(%%v%d, %%r%d)\n", k, a, k, k, k, k, k, b, k);
-			break;
-		default: add(t, "\t%%v%d = %s(%%v%d, %%v%d)\n", k, two[om_rng_below(rng, 4)], a, b); break;
-		}
-	}
-	add(t, "\tret %%v%d, %%v%d, %%v%d\n}\n", OPS - 1, OPS - 2, (int)om_rng_below(rng, OPS - 2) + 2);
-}
 
 /* Each variant has other inputs, so that what a run reads too early is not what it would read later. */
 static void
@@ -141,10 +98,10 @@ random_programs_compute_the_same(void)
 	uint64_t rng = 11;
 	uint32_t waits = 0, beside = 0;
 	bench b = bench_open();
-	struct text t;
+	struct unit_text t;
 
 	for (int k = 0; k < PROGRAMS; k++) {
-		draw(&t, &rng, k % 2);
+		unit_draw(&t, &rng, OPS, ROWS, COLUMNS, k % 2);
 		compute_want(&b, t.at);
 		CU_ASSERT_FATAL(starts(&b, t.at, 2 + (uint32_t)k % 3, &(om_exec_options)OM_EXEC_OPTIONS(.poison = k % 5 == 4)));
 		CU_ASSERT(computes(&b, 0, RUNS));
@@ -218,12 +175,12 @@ dropped_waits_are_found(void)
 	uint64_t rng = 5;
 	int dropped = 0, refused = 0, races = 0;
 	bench b = bench_open();
-	struct text t;
+	struct unit_text t;
 
 	for (int p = 0; p < PROGRAMS; p++) {
 		uint32_t k;
 		const om_op *op;
-		draw(&t, &rng, p % 2);
+		unit_draw(&t, &rng, OPS, ROWS, COLUMNS, p % 2);
 		compute_want(&b, t.at);
 		CU_ASSERT_FATAL(starts(&b, t.at, 3, &(om_exec_options)OM_EXEC_OPTIONS()));
 		for (uint32_t n = 0; (op = find_wait(b.p, n, &k)); n++) {
