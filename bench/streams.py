@@ -11,12 +11,13 @@ waits, each of which is taken as --wait microseconds.  It leaves out that worker
 of workers: the arenas, the waits, the shortest times of all turns, the median of the turns' ratios, that of the path, and "model", what the planner expects.  Then geometric means.  ONNXMEM names the command."""
 import argparse
 import json
-import math
 import os
 import statistics
 import subprocess
 import sys
-import tempfile
+
+import each
+import tables
 
 COMMAND = os.environ.get("ONNXMEM", "onnxmem")
 
@@ -98,17 +99,11 @@ def main():
     p.add_argument("--precise", action="store_true")
     p.add_argument("models", nargs="+")
     o = p.parse_args()
-    all_found = []
-    for model in o.models:
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                all_found.append(measure(model, o, folder))
-            except (RuntimeError, OSError, KeyError) as e:
-                print("%s: %s" % (model, e), file=sys.stderr)
+    all_found = each.found_of(o.models, lambda model, folder: measure(model, o, folder))
     for n in o.workers if all_found else ():
         for k, what in enumerate(("times", "path")):
             ratios = [found[n][k] for found in all_found]
-            print("%d workers, %s: geometric mean %.2f, least %.2f, of %d models" % (n, what, math.exp(sum(map(math.log, ratios)) / len(ratios)), min(ratios), len(ratios)))
+            print("%d workers, %s: geometric mean %.2f, least %.2f, of %d models" % (n, what, tables.geometric(ratios), min(ratios), len(ratios)))
     return 0 if len(all_found) == len(o.models) else 1
 
 

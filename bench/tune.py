@@ -9,12 +9,13 @@ which the least processor time counts; the median of the turns' ratios is what i
 one that chose.  A plan that is the same, as no layer is computed in another way, is measured once: its ratio is 1.  With --budget the tuned plan may take that percentage of the total of the untuned one.  A line for each model, then the geometric mean.  ONNXMEM names the command."""
 import argparse
 import json
-import math
 import os
 import statistics
 import subprocess
 import sys
-import tempfile
+
+import each
+import tables
 
 COMMAND = os.environ.get("ONNXMEM", "onnxmem")
 REPEATS = 15
@@ -71,15 +72,9 @@ def main():
     p.add_argument("--budget", type=float)
     p.add_argument("models", nargs="+")
     o = p.parse_args()
-    ratios = []
-    for model in o.models:
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                ratios.append(measure(model, o, folder))
-            except (RuntimeError, OSError, KeyError) as e:
-                print("%s: %s" % (model, e), file=sys.stderr)
+    ratios = each.found_of(o.models, lambda model, folder: measure(model, o, folder))
     if ratios:
-        print("geometric mean %.3f, least %.3f, of %d models" % (math.exp(sum(map(math.log, ratios)) / len(ratios)), min(ratios), len(ratios)))
+        print("geometric mean %.3f, least %.3f, of %d models" % (tables.geometric(ratios), min(ratios), len(ratios)))
     return 0 if len(ratios) == len(o.models) else 1
 
 
