@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "base/fast_hash.h"
+#include "ir/equal.h"
 #include "ir/query.h"
 #include "opdef/rewrite_internal.h"
 #include "onnxmem/pass.h"
@@ -49,42 +50,11 @@ struct cse {
 
 /* ---- Constants. ---- */
 
-static uint64_t
-held_bytes(const om_tensor *t)
-{
-	uint64_t bytes = 0;
-
-	if (t->splat)
-		return (om_dtype_bits(t->type) + 7) / 8;
-	return om_tensor_bytes(t->type, &t->shape, &bytes) ? bytes : 0;
-}
-
-static bool
-equal_texts(const om_string *a, const om_string *b, uint64_t n)
-{
-	for (uint64_t k = 0; k < n; k++)
-		if (a[k].size != b[k].size || memcmp(a[k].data, b[k].data, a[k].size) != 0)
-			return false;
-	return true;
-}
-
-static bool
-equal_tensors(const om_tensor *a, const om_tensor *b)
-{
-	if (a == b)
-		return true;
-	if (a->type != b->type || a->splat != b->splat || !om_shape_equal(&a->shape, &b->shape) || !a->data || !b->data)
-		return false;
-	const uint64_t bytes = held_bytes(a);
-	return a->type == OM_STRING ? equal_texts(a->data, b->data, bytes / sizeof(om_string))
-	    : memcmp(a->data, b->data, bytes) == 0;
-}
-
 /* Compare both ends only: the full comparison finds other differences. */
 static uint64_t
 hash_tensor(uint64_t h, const om_tensor *t)
 {
-	const uint64_t bytes = held_bytes(t), end = bytes < 64 ? bytes : 64;
+	const uint64_t bytes = om_tensor_held_bytes(t), end = bytes < 64 ? bytes : 64;
 
 	h = om_fast_hash_number(om_fast_hash_number(h, t->type), bytes);
 	for (int k = 0; k < t->shape.rank; k++)
@@ -157,28 +127,6 @@ hash_op(const om_op *op)
 }
 
 static bool
-equal_attrs(const om_attr *a, const om_attr *b)
-{
-	if (a->kind != b->kind || a->n != b->n || a->ref || b->ref)
-		return false;
-	switch (a->kind) {
-	case OM_ATTR_FLOAT: case OM_ATTR_FLOATS:
-		return memcmp(a->f, b->f, a->n * sizeof *a->f) == 0;
-	case OM_ATTR_INT: case OM_ATTR_INTS:
-		return memcmp(a->i, b->i, a->n * sizeof *a->i) == 0;
-	case OM_ATTR_STRING: case OM_ATTR_STRINGS:
-		return equal_texts(a->s, b->s, a->n);
-	case OM_ATTR_TENSOR: case OM_ATTR_TENSORS:
-		for (size_t k = 0; k < a->n; k++)
-			if (!equal_tensors(&a->t[k], &b->t[k]))
-				return false;
-		return true;
-	default:
-		return false;
-	}
-}
-
-static bool
 is_same_device(const om_op *a, const om_op *b)
 {
 	return a->device == b->device || (a->device && b->device && strcmp(a->device, b->device) == 0);
@@ -199,7 +147,7 @@ equal_ops(const om_op *a, const om_op *b)
 			return false;
 	for (uint32_t k = 0; k < a->nattr; k++) {
 		const om_attr *other = om_attr_find(b, a->attr[k].name);
-		if (!other || !equal_attrs(&a->attr[k], other))
+		if (!other || !om_attr_equal(&a->attr[k], other))
 			return false;
 	}
 	for (uint32_t k = 0; k < a->nout; k++)
@@ -364,7 +312,7 @@ visit_const(struct cse *c, om_value *v)
 	const uint64_t hash = hash_tensor(3, v->data);
 
 	for (const struct met *m = c->bucket[hash & c->mask]; m; m = m->next)
-		if (m->value && m->hash == hash && equal_tensors(m->value->data, v->data)
+		if (m->value && m->hash == hash && om_tensor_equal(m->value->data, v->data)
 		    && om_value_can_stand_for(m->value, v)) {
 			om_value_stand_for(m->value, v);
 			om_count(c->r, "constants", 1);

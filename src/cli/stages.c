@@ -8,6 +8,7 @@
 #include "base/shape.h"
 #include "cli/rank_states.h"
 #include "cli/stages.h"
+#include "ir/equal.h"
 #include "onnxmem/slice.h"
 
 enum { MOST_MICRO = 1024, TAG = 24 };
@@ -119,28 +120,6 @@ has_part(const om_tensor *a, om_part part, const om_tensor *b)
 	return true;
 }
 
-static bool
-is_same_attr(const om_attr *a, const om_attr *b)
-{
-	if (!b || a->kind != b->kind || a->n != b->n)
-		return false;
-	switch (a->kind) {
-	case OM_ATTR_FLOAT: case OM_ATTR_FLOATS: return memcmp(a->f, b->f, a->n * sizeof *a->f) == 0;
-	case OM_ATTR_INT: case OM_ATTR_INTS: return memcmp(a->i, b->i, a->n * sizeof *a->i) == 0;
-	case OM_ATTR_STRING: case OM_ATTR_STRINGS:
-		for (size_t k = 0; k < a->n; k++)
-			if (a->s[k].size != b->s[k].size || memcmp(a->s[k].data, b->s[k].data, a->s[k].size) != 0)
-				return false;
-		return true;
-	case OM_ATTR_TENSOR: case OM_ATTR_TENSORS:
-		for (size_t k = 0; k < a->n; k++)
-			if (!has_part(&a->t[k], (om_part){.axis = OM_WHOLE}, &b->t[k]))
-				return false;
-		return true;
-	default: return false;
-	}
-}
-
 /* The same operator and attributes, for as many operands. */
 static bool
 is_same_op(const om_op *a, const om_op *b)
@@ -148,9 +127,11 @@ is_same_op(const om_op *a, const om_op *b)
 	if (!a || !b || strcmp(a->type, b->type) != 0 || strcmp(a->domain, b->domain) != 0 || a->version != b->version || a->nin != b->nin
 	    || a->nout != b->nout || a->nattr != b->nattr || a->nbody || b->nbody)
 		return false;
-	for (uint32_t k = 0; k < a->nattr; k++)
-		if (!is_same_attr(&a->attr[k], om_attr_find(b, a->attr[k].name)))
+	for (uint32_t k = 0; k < a->nattr; k++) {
+		const om_attr *other = om_attr_find(b, a->attr[k].name);
+		if (!other || !om_attr_equal(&a->attr[k], other))
 			return false;
+	}
 	return true;
 }
 
