@@ -53,10 +53,10 @@ EXTRA_DIST += %D%/hub/fetch.py %D%/hub/fetch.test %D%/hub/server.py \
 
 # What threads share, for -fsanitize=thread, too: `make tests/threads/threads`.
 check_PROGRAMS += tests/threads/threads
-TESTS += tests/threads/threads %D%/threads/numbers.test
+TESTS += tests/threads/threads %D%/threads/numbers.test %D%/threads/suites.test
 TESTS += %D%/ranges/ranges.test %D%/ranges/steps.test
 EXTRA_DIST += %D%/ranges/ranges.test %D%/ranges/steps.test %D%/ranges/programs.py
-EXTRA_DIST += %D%/threads/numbers.test
+EXTRA_DIST += %D%/threads/numbers.test %D%/threads/suites.test
 
 # Ranks, of this machine and of MPI.
 check_PROGRAMS += tests/dist/ranks

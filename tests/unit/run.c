@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs all unit tests, or the suites whose names hold the argument, and prints what `make check` reads: TAP. */
+/* Runs unit tests, all or those of the suites that arguments choose by parts of their names, and prints TAP:
+ *     run layers channels      the suites whose names hold one of the words
+ *     run -packer -search      all but those */
 #include <config.h>
 
 #include <stdio.h>
@@ -44,14 +46,29 @@ unit_register(unit_suite *suite)
 	*at = suite;
 }
 
-/* Those whose names hold `word`; all without. */
+/* Not one that a word after a dash leaves out; of the others those that a word names, where there is such a word. */
+static bool
+is_asked_for(const char *suite, char **words)
+{
+	bool all = true, named = false;
+
+	for (; *words; words++)
+		if (**words != '-') {
+			all = false;
+			named |= strstr(suite, *words) != NULL;
+		} else if (strstr(suite, *words + 1)) {
+			return false;
+		}
+	return all || named;
+}
+
 static CU_ErrorCode
-take_suites(const char *word)
+take_suites(char **words)
 {
 	CU_ErrorCode st = CUE_SUCCESS;
 
 	for (const unit_suite *s = suites; s && st == CUE_SUCCESS; s = s->next)
-		if (!word || strstr(s->name, word))
+		if (is_asked_for(s->name, words))
 			st = CU_register_suites((CU_SuiteInfo[]){{.pName = s->name, .pTests = s->tests}, CU_SUITE_INFO_NULL});
 	return st;
 }
@@ -59,7 +76,7 @@ take_suites(const char *word)
 int
 main(int argc, char **argv)
 {
-	if (CU_initialize_registry() != CUE_SUCCESS || take_suites(argc > 1 ? argv[1] : NULL) != CUE_SUCCESS)
+	if (CU_initialize_registry() != CUE_SUCCESS || take_suites(argv + (argc > 0)) != CUE_SUCCESS)
 		return EXIT_FAILURE;
 	CU_set_test_complete_handler(print_test);
 	CU_run_all_tests();
