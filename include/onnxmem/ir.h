@@ -199,6 +199,8 @@ struct om_block {
 	uint32_t id;             /* dense in order of creation; 0 is the graph */
 	uint32_t begin, end;     /* see om_timeline() */
 	bool is_other;           /* its parameters and results differ from those in the file */
+	bool cannot_run;         /* a branch of an If that the shapes of the inputs do not allow, so that nothing in it is
+				    inferred.  Valid with OM_HAS_SHAPES */
 	om_block *next;          /* in order of creation */
 	const void *origin;      /* its GraphProto */
 	uint8_t carried_open;    /* of a deep loop: what inference of shapes has opened of its carried values; used by it alone */

@@ -96,6 +96,14 @@ om_value_is_unplannable(const om_value *v)
 	    || bytes > INT64_MAX / 4;
 }
 
+static const om_block *
+branch_that_cannot_run(const om_block *b)
+{
+	while (b && !b->cannot_run)
+		b = b->owner ? b->owner->block : NULL;
+	return b;
+}
+
 const char *
 om_value_unplanned(const om_prog *p, const om_value *v, uint64_t most)
 {
@@ -106,6 +114,9 @@ om_value_unplanned(const om_prog *p, const om_value *v, uint64_t most)
 
 	if (om_value_is_placeless(p, v) || !om_value_is_unplannable(v))
 		return NULL;
+	const om_block *stopped = branch_that_cannot_run(v->block);
+	if (stopped)
+		return om_printf(p->mem, "%s cannot run with these shapes", stopped->path);
 	if (v->type.kind != OM_TENSOR)
 		return kinds[v->type.kind];
 	if (v->type.elem == OM_UNDEFINED)

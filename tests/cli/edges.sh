@@ -101,6 +101,7 @@ program "sizes" ir 8 opset 17
 }
 IR
 om report branch.ir -q | grep -c 'lower bound'
+om report branch.ir -q | sed -n '/not in the arena/,/^$/p'
 om run branch.ir --fill deterministic --fill which:value=0 --poison -q
 om run branch.ir --fill deterministic --fill which:value=1 --poison -q
 sed "s/= Neg(%c)/= own.domain.Own(%c)/" branch.ir >own.ir
@@ -150,3 +151,16 @@ IR
 om report hints.ir -q | sed -n '/not in the arena/,/^$/p'
 om report hints.ir -q --exact-sizes | sed -n '/lower bound/p;/not in the arena/,/^$/p'
 for ways in "" --poison --no-reuse; do om run hints.ir --fill x:value=1 --fill from:value=2 --fill k:value=4 --fill n:value=7 $ways | grep -v "memory of its own\|arena"; done
+
+# The positions of all elements, where the file declares three: a place for the most, and the run has what it finds.
+cat >positions.ir <<'IR'
+program "positions" ir 8 opset 17
+^positions(%x: float32[8]) {
+	%r = Relu(%x)
+	%n: int64[1,3] = NonZero(%r)
+	%y: int64[1,3] = Neg(%n)
+	ret %y
+}
+IR
+om report positions.ir | grep 'lower bound'
+om run positions.ir --fill x:value=1 --poison | grep -v arena

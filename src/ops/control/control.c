@@ -148,6 +148,7 @@ infer_branch(const om_op_context *c, const char *name, bool is_only, struct bran
 	const om_status st = om_block_infer(c->session, program_of(c), b->b);
 	om_session_mute(c->session, -b->is_dead);
 	b->may_run = st == OM_OK;
+	b->b->cannot_run = !is_only && !b->is_dead && (st == OM_SHAPE || st == OM_INVALID);
 	if (is_only || (st != OM_SHAPE && st != OM_INVALID))
 		return st;
 	if (!b->is_dead)
