@@ -285,6 +285,12 @@ fills_rest(om_cli *c)
 	return false;
 }
 
+static om_status
+wrong_fill(om_cli *c, const char *text)
+{
+	return om_fail(c->session, OM_USAGE, "--fill requires deterministic, NAME:value=V or NAME:mod=M, not %s", text);
+}
+
 /* Parse the value of --fill for input `k`. */
 static om_status
 read_fill(om_cli *c, uint32_t k, struct fill *f, bool *requested)
@@ -296,12 +302,14 @@ read_fill(om_cli *c, uint32_t k, struct fill *f, bool *requested)
 		char *end;
 		if (is_deterministic(text))
 			continue;
+		if (!strchr(text, ':'))
+			return wrong_fill(c, text);
 		OM_TRY(split(c, "fill", text, &input, &rest));
 		const bool value = strncmp(rest, "value=", 6) == 0, mod = strncmp(rest, "mod=", 4) == 0;
 		const char *number = rest + (value ? 6 : 4);
 		const double x = value || mod ? strtod(number, &end) : 0;
 		if ((!value && !mod) || end == number || *end || !isfinite(x) || (mod && x < 1) || fabs(x) > 0x1p53)
-			return om_fail(c->session, OM_USAGE, "--fill requires deterministic, NAME:value=V or NAME:mod=M, not %s", text);
+			return wrong_fill(c, text);
 		if (input != k)
 			continue;
 		*requested = true;

@@ -168,7 +168,7 @@ read_io(om_cli *c, const char *text, om_io_rule *rule, uint32_t *n)
 	const char *equals = strrchr(text, '=');
 	om_io_rule one = {.name = equals ? om_strndup(c->mem, text, (size_t)(equals - text)) : NULL};
 
-	if (!read_where(equals ? equals + 1 : text, &one.where))
+	if (equals == text || !read_where(equals ? equals + 1 : text, &one.where))
 		return om_fail(c->session, OM_USAGE, "option --io requires caller, arena, keep, or NAME= one of these, not %s", text);
 	if (!one.name) {
 		c->request.io = one.where;

@@ -52,12 +52,29 @@ read_range(om_cli *c, const char *text, om_dim_range *r)
 
 	r->step = 1;
 	if (!split(c, text, &r->symbol, &rest) || !read_size(rest, &end, &r->low) || strncmp(end, "..", 2) != 0
-	    || !read_size(end + 2, &end, &r->high) || r->low > r->high
+	    || !read_size(end + 2, &end, &r->high)
 	    || (*end == ':' && (!read_size(end + 1, &end, &r->step) || r->step == 0)) || *end)
 		return om_fail(c->session, OM_USAGE, "--dim-range requires SYMBOL=LO..HI such as seq=1..512, or SYMBOL=LO..HI:STEP, not %s", text);
+	if (r->low > r->high)
+		return om_fail(c->session, OM_USAGE, "--dim-range %s has no size: it begins at %lld, above its end, %lld", text,
+			(long long)r->low, (long long)r->high);
 	if (!om_dim_range_has(r, r->high))
 		return om_fail(c->session, OM_USAGE, "--dim-range %s: in steps of %lld from %lld the last size is %lld, not %lld", text,
 			(long long)r->step, (long long)r->low, (long long)(r->high - (r->high - r->low) % r->step), (long long)r->high);
+	return OM_OK;
+}
+
+/* The range in the place after the last one. */
+static om_status
+add_range(om_cli *c, const char *text)
+{
+	om_dim_range *r = &c->range[c->nrange];
+
+	OM_TRY(read_range(c, text, r));
+	for (uint32_t k = 0; k < c->nrange; k++)
+		if (strcmp(c->range[k].symbol, r->symbol) == 0)
+			return om_fail(c->session, OM_USAGE, "--dim-range %s is given twice", r->symbol);
+	c->nrange++;
 	return OM_OK;
 }
 
@@ -69,7 +86,7 @@ om_cli_ranges(om_cli *c)
 	c->range = OM_NEWN(c->mem, om_dim_range, c->nset + c->nassumed + 1);
 	c->nrange = 0;
 	for (size_t at = 0; (text = om_cli_next(c, "dim-range", &at));)
-		OM_TRY(read_range(c, text, &c->range[c->nrange++]));
+		OM_TRY(add_range(c, text));
 	for (uint32_t k = 0; k < c->nassumed; k++)
 		c->range[c->nrange++] = c->assumed[k];
 	return OM_OK;

@@ -72,4 +72,17 @@ om report "$models/digits.onnx" --budget-of arena
 om report "$models/digits.onnx" --budget 5K --budget-of weights
 om report "$models/digits.onnx" --io heap
 om report "$models/digits.onnx" --io nothing=arena
+om report "$models/digits.onnx" --io =arena
 om report "$models/digits.onnx" --io digit=arena --io digit=keep
+
+# Where nothing is in the arena, the total still has a limit.
+cat >empty.ir <<'IR'
+program "empty" ir 8 opset 17
+^empty(%x: float32[1024]) {
+	%a = Exp(%x)
+	%y = Neg(%a)
+	ret %y
+}
+IR
+om report empty.ir --json - | grep '"arena_bytes"'
+om report empty.ir --budget 1

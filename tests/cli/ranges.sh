@@ -21,6 +21,7 @@ om run "$models/dynamic.onnx" --fill deterministic --dim-range N=1..32 --input-s
 om plan "$models/dynamic.onnx" planned.onnx --dim-range N=1..32 --dim N=7
 om plan "$models/dynamic.onnx" planned.onnx --dim-range N=1..32 --input-shape 7,1,6,6
 om plan "$models/dynamic.onnx" planned.onnx --dim-range N=32..1
+om plan "$models/dynamic.onnx" planned.onnx --dim-range N=1..4 --dim-range N=8..9
 om plan "$models/dynamic.onnx" planned.onnx --dim-range N=1
 om plan "$models/dynamic.onnx" planned.onnx --dim-range K=1..3
 om plan "$models/dynamic.onnx" planned.onnx --dim-range N=1..100000

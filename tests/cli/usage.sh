@@ -20,6 +20,7 @@ om help nonsense
 
 # What fills the inputs is said once.
 om run "$models/digits.onnx" --fill deterministic --random 3
+om run "$models/digits.onnx" --fill picture=2
 # A web page instead of a model.
 printf '<!DOCTYPE html>\n<html><body>404</body></html>\n' >page.onnx
 om report page.onnx
