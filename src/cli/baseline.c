@@ -50,6 +50,23 @@ read_options(om_cli *c, const om_suite *suite, const json_t *list, om_baseline *
 	     : om_fail(c->session, OM_MALFORMED, "%s: \"options\" is not a list of options", suite->baseline);
 }
 
+/* A figure that is no number would be taken for 0, and everything would have grown. */
+static om_status
+check_figures(om_cli *c, const om_suite *suite, const char *name, const json_t *j)
+{
+	static const char *const key[] = {"arena_bytes", "lower_bound_bytes", "naive_bytes", "data_sets", "total_bytes", "weights_bytes"};
+	const size_t nrequired = 2;
+
+	if (j && !json_is_object(j))
+		return om_fail(c->session, OM_MALFORMED, "%s: \"%s\" is not an object", suite->baseline, name);
+	for (size_t k = 0; j && k < sizeof key / sizeof key[0]; k++) {
+		const json_t *n = json_object_get(j, key[k]);
+		if (n ? !json_is_integer(n) || json_integer_value(n) < 0 : k < nrequired)
+			return om_fail(c->session, OM_MALFORMED, "%s: \"%s\" of \"%s\" is not a number from 0 on", suite->baseline, key[k], name);
+	}
+	return OM_OK;
+}
+
 om_status
 om_baseline_read(om_cli *c, const om_suite *suite, om_outcome *o, om_baseline *b)
 {
@@ -60,9 +77,13 @@ om_baseline_read(om_cli *c, const om_suite *suite, om_outcome *o, om_baseline *b
 	b->there = j != NULL;
 	if (!j && suite->baseline_wanted && !om_cli_has(c, "update"))
 		return om_fail(c->session, OM_IO, "%s: there is no such baseline; --update makes it", suite->baseline);
-	for (size_t k = 0; j && k < suite->ntrial; k++)
-		om_figures_read(c, json_object_get(json_object_get(j, "models"), suite->trial[k].name), &o[k].before);
-	const om_status st = read_options(c, suite, json_object_get(j, "options"), b);
+	om_status st = read_options(c, suite, json_object_get(j, "options"), b);
+	for (size_t k = 0; j && k < suite->ntrial && st == OM_OK; k++) {
+		const char *name = suite->trial[k].name;
+		const json_t *one = json_object_get(json_object_get(j, "models"), name);
+		st = check_figures(c, suite, name, one);
+		om_figures_read(c, one, &o[k].before);
+	}
 	json_decref(j);
 	return st;
 }

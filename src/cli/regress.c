@@ -190,6 +190,16 @@ try_models(struct regress *r)
 	return om_process_pool_run(r->c->session, r->c->mem, r->job, r->suite.ntrial, (size_t)jobs, r->suite.limit, take_outcome, r, &r->is_job);
 }
 
+/* A baseline without a model that passes would have its options alone, which later runs use. */
+static bool
+is_recorded(const struct regress *r)
+{
+	for (size_t k = 0; k < r->suite.ntrial; k++)
+		if (r->o[k].end == OM_END_PASS)
+			return om_cli_has(r->c, "update");
+	return false;
+}
+
 static om_status
 write_files(struct regress *r)
 {
@@ -206,7 +216,7 @@ write_files(struct regress *r)
 		om_github_annotate(r->c, r->tap ? stdout : stderr, &results);
 		OM_TRY(om_github_summary(r->c, &results));
 	}
-	return om_cli_has(r->c, "update") ? om_baseline_write(r->c, &r->suite, r->o, !r->all) : OM_OK;
+	return is_recorded(r) ? om_baseline_write(r->c, &r->suite, r->o, !r->all) : OM_OK;
 }
 
 static om_status
@@ -220,6 +230,8 @@ conclude(const struct regress *r)
 	}
 	if (r->tap && !r->baseline.there && !om_cli_has(r->c, "update"))
 		printf("# nothing was compared: there is no baseline %s; --update makes it\n", r->suite.baseline);
+	if (r->tap && om_cli_has(r->c, "update") && !is_recorded(r))
+		printf("# no model passed: %s is not written\n", r->suite.baseline);
 	if (r->tap)
 		printf("# %s %zu of %zu models%s\n", failed ? "FAILED" : "PASSED",
 			failed ? failed : r->suite.ntrial - skipped, r->suite.ntrial, skipped ? "; others were left out" : "");

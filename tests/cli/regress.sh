@@ -102,6 +102,14 @@ for word in '"--plugin=x.so"' '"--update"' '"--nonsense"' '"word"' '7'; do
 	om regress zoo/open.json --baseline wrong.json
 done
 
+# A baseline has no options that no model could be planned with; one that is damaged is no baseline.
+om regress zoo/open.json --baseline never.json --update --dim M=8
+ls never.json
+for wrong in 's/"arena_bytes": [0-9]*/"arena_bytes": "x"/' 's/"arena_bytes": [0-9]*,//' 's/"total_bytes": /&-/' 's/"a": {/"a": 5, "c": {/'; do
+	sed "$wrong" zoo/open.baseline.json >wrong.json
+	om regress zoo/open.json --baseline wrong.json a
+done
+
 # Only planned: no data is read, and an operator may be unknown.
 sed 's/%c = Add(%b, %a)/%c: uint8[100] = "made.up::Op"(%b, %a)/' zoo/net.ir >zoo/unknown.ir
 sed 's/net.ir/unknown.ir/; s/"net"/"net", "data": ["nothing"]/' zoo/suite.json >zoo/unknown.json
