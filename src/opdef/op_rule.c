@@ -32,6 +32,7 @@ struct om_op_rule {
 	struct property *property;
 	size_t n;
 	uint64_t scratch;
+	bool has_scratch;
 	struct om_op_rule *next;
 };
 
@@ -154,6 +155,15 @@ read_ends(struct text *t, struct property *p)
 }
 
 static om_status
+read_scratch(struct text *t, const char *start, struct om_op_rule *r)
+{
+	if (r->has_scratch)
+		return wrong(t, start, "an op has one scratch");
+	r->has_scratch = true;
+	return read_number(t, true, INT64_MAX / 8, &r->scratch);
+}
+
+static om_status
 read_property(struct text *t, struct om_op_rule *r)
 {
 	struct property *p = &r->property[r->n];
@@ -168,7 +178,7 @@ read_property(struct text *t, struct om_op_rule *r)
 		return wrong(t, start, "expected inplace:INPUT, view:INPUT, shape:INPUT or scratch:SIZE");
 	t->at = start + n + 1;
 	if (p->kind == SCRATCH)
-		return read_number(t, true, INT64_MAX / 8, &r->scratch);
+		return read_scratch(t, start, r);
 	OM_TRY(read_ends(t, p));
 	if (p->kind != INPLACE && find_property(r, p->kind, p->out))
 		return wrong(t, start, "an output has one such property");

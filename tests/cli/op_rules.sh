@@ -61,6 +61,7 @@ om verify out.onnx
 for rule in '' a made.up:Quant made.up:Quant= made.up:=shape:0 made.up:Quant=shape made.up:Quant=shape: made.up:Quant=shape:x \
 	made.up:Quant=shape:-1 made.up:Quant=shape:70000 made.up:Quant=shape:0@ made.up:Quant=shape:0, made.up:Quant=shape:0,shape:0 \
 	made.up:Quant=inplace:1 made.up:Quant=inplace:0@1 made.up:Quant=scratch:9999999999G made.up:Quant=scratch:1Q \
+	made.up:Quant=scratch:0,scratch:4K \
 	'made.up:Quant=shape:0 ' Relu=shape:0 local:Twice=shape:0 made.up:Nothing=shape:0; do
 	om report calls.onnx --dim N=4 --op "$rule" | tail -n 2
 done
