@@ -8,10 +8,17 @@
 
 #include "hub/hub.h"
 
+static bool
+is_repository(const char *name)
+{
+	return strncmp(name, "hf:", 3) == 0;
+}
+
+/* Addresses with a scheme that is not known are refused here, as no manifest has names like that. */
 bool
 om_hub_is_direct(const char *name)
 {
-	return strncmp(name, "hf:", 3) == 0 || om_is_url(name);
+	return is_repository(name) || strstr(name, "://");
 }
 
 /* ---- The checksum. ---- */
@@ -99,8 +106,10 @@ om_hub_direct(om_session *s, om_arena *mem, const char *hf_base, const char *nam
 	const char *plain;
 
 	*f = (om_hub_file){0};
+	if (!is_repository(name) && !om_is_url(name))
+		return om_fail(s, OM_USAGE, "%s: an address begins with https://, http:// or file://", om_url_for_messages(mem, name));
 	if (sum)
 		OM_TRY(read_sum(s, mem, om_url_for_messages(mem, name), sum, &f->sha256));
 	OM_TRY(split_sum(s, mem, name, &plain, &f->sha256));
-	return om_is_url(plain) ? use_url(s, mem, plain, f) : use_repository(s, mem, hf_base, plain + 3, f);
+	return is_repository(plain) ? use_repository(s, mem, hf_base, plain + 3, f) : use_url(s, mem, plain, f);
 }

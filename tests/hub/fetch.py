@@ -537,6 +537,7 @@ def _():
         case = Case().run(url + words[0], *words[1:]).bad(what, 2)
         assert "secret" not in case.err.replace(words[0], "") or not words[0], case
     Case().run("net", "--sha256", sha(OLD)).bad("the manifest has the others", 2)
+    Case().run("ftp://models.example.org/net.onnx#sha256=" + sha(MODEL)).bad("an address begins with https://, http:// or file://", 2)
     assert not main.asked("good-refused")
 
 
