@@ -543,6 +543,18 @@ check_stages(om_cli *c, struct run *r)
 	return om_stages_check(c, &r->stages, r->in);
 }
 
+/* Whoever names a plan gets that one, or a reason. */
+static om_status
+check_sidecar(const om_cli *c)
+{
+	if (!om_cli_has(c, "sidecar"))
+		return OM_OK;
+	if (!c->model)
+		return om_fail(c->session, OM_USAGE, "%s is a text file: no document has a plan for it", c->arg[0]);
+	return om_cli_plan_options(c) ? om_fail(c->session, OM_USAGE, "option --sidecar runs a plan as it is: options for planning "
+		"have no effect on it") : OM_OK;
+}
+
 static om_status
 run_model(om_cli *c, struct run *r)
 {
@@ -552,6 +564,7 @@ run_model(om_cli *c, struct run *r)
 	uint64_t *arena;
 	uint32_t n = 0;
 
+	OM_TRY(check_sidecar(c));
 	OM_TRY(om_data_read(c, r->in));
 	if (expect)
 		OM_TRY(om_data_exists(c, expect));

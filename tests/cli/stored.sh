@@ -7,7 +7,9 @@ om report planned.onnx --stored
 cmp made.csv stored.csv && cmp made.svg stored.svg && echo the pictures are those of the plan that was made
 om report planned.onnx --stored --json - | sed -n '/"plan":/,/}/p'
 om report "$models/digits.onnx" --stored
+"$ONNXMEM" dump "$models/digits.onnx" >digits.ir
 om report digits.ir --stored
+om run digits.ir --fill deterministic --sidecar doc.json
 om report planned.onnx --stored --align 128
 om report planned.onnx --stored --all-strategies
 om report planned.onnx --sidecar doc.json

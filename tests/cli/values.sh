@@ -29,6 +29,7 @@ om report "$models/branches.onnx" --value x=1 | head -3
 om plan "$models/branches.onnx" --value which=1 --sidecar doc.json
 om verify "$models/branches.onnx" --sidecar doc.json | tail -1
 om run "$models/branches.onnx" --sidecar doc.json --fill deterministic | grep -o 'arena [0-9]* bytes'
+om run "$models/branches.onnx" --sidecar doc.json --fill deterministic --target cpu
 for edit in 's/"elements":"01"/"elements":"0x"/' 's/"elements":"01"/"elements":"0101"/' 's/"elements":"01"/"elements":"00"/' \
 	's/"type":"bool","shape":\[\]/"type":"int8","shape":[]/' 's/"type":"bool","shape":\[\]/"type":"bool","shape":[1]/' \
 	's/"values":{"which"/"values":{"nobody"/'; do
