@@ -142,7 +142,7 @@ clean(struct parser *p, char *data, size_t size)
 	}
 	for (size_t k = 0; k < size; k++) {
 		if (data[k] == '\0')
-			return om_fail(p->s, OM_MALFORMED, "%s is no text", p->t->path);
+			return om_fail(p->s, OM_MALFORMED, "%s is no table: it is not text", p->t->path);
 		if (data[k] == '\r' && data[k + 1] == '\n')
 			p->t->newline = "\r\n";
 		else

@@ -65,6 +65,7 @@ om pack small.csv --pool fast=8,align=3
 om pack small.csv --pool fast=4 --pool fast
 om pack small.csv --align 3
 om pack nothing.csv
+om pack "$models/digits.onnx"
 om pack small.csv -o
 om pack small.csv -o no/such/folder.csv
 om report "$models/digits.onnx" --csv report.csv -q | tail -1
