@@ -40,6 +40,7 @@ program "eight" ir 8 opset 17
 IR
 "$ONNXMEM" run eight.ir --save eight.npz >/dev/null
 for dim in N=8 N=4; do om run "$models/dynamic.onnx" --dim $dim --data eight.npz | grep -v '^arena\|^y'; done
+om run "$models/dynamic.onnx" --dim-range N=1..32 --data eight.npz | grep -o '^y .*\[.*\]\|^->.*'
 
 # What is open is named at once; a batch is 1.
 cat >open.ir <<'IR'
