@@ -143,6 +143,9 @@ om_status om_cli_run_limits(om_cli *c, om_exec_options *o);
 /* Options for the shapes of inputs, and options for passes. */
 extern const om_opt_group om_shape_options, om_pass_options;
 
+/* Is it one of them, or a flag of a pass? */
+bool om_cli_decides_plan(const om_opt *o);
+
 /* Load the plugins requested so far; the host is created on first use. */
 om_status om_cli_host(om_cli *c);
 
@@ -214,6 +217,9 @@ om_status om_cli_report_open(om_cli *c);
 /* With what `b` has, are dims of inputs of c->prog open?  Those of a batch are bound to 1, with a notice; OM_SHAPE for
  * all others, with the options that give them. */
 om_status om_cli_open_dims(om_cli *c, om_binding *b);
+
+/* A word of a command line, in quotes where a shell requires them. */
+const char *om_cli_shell_word(om_cli *c, const char *text);
 
 /* Read SYMBOL=N of an option `name`, as in "batch=1". */
 om_status om_cli_dim(om_cli *c, const char *name, const char *text, const char **symbol, int64_t *n);

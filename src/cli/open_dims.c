@@ -26,13 +26,23 @@ is_listed(const char *list, const char *word)
 	return false;
 }
 
+const char *
+om_cli_shell_word(om_cli *c, const char *text)
+{
+	const char *out = "";
+
+	if (*text && strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-/=:,+@%") == strlen(text))
+		return text;
+	for (const char *quote; (quote = strchr(text, '\'')); text = quote + 1)
+		out = om_printf(c->mem, "%s%.*s'\\''", out, (int)(quote - text), text);
+	return om_printf(c->mem, "'%s%s'", out, text);
+}
+
 static void
 add_symbol(struct open_dims *o, const char *symbol)
 {
-	const char *word = om_printf(o->c->mem, " --dim '%s=N'", symbol);
+	const char *word = om_printf(o->c->mem, " --dim %s", om_cli_shell_word(o->c, om_printf(o->c->mem, "%s=N", symbol)));
 
-	if (strspn(symbol, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-/") == strlen(symbol))
-		word = om_printf(o->c->mem, " --dim %s=N", symbol);
 	if (!is_listed(o->symbols, word))
 		o->symbols = om_printf(o->c->mem, "%s%s", o->symbols, word);
 }
@@ -47,7 +57,8 @@ add_shape(struct open_dims *o, const om_value *v)
 	for (int d = 0; d < s->rank; d++)
 		dims = s->dim[d] < 0 ? om_printf(o->c->mem, "%s%sD", dims, d ? "," : "")
 			: om_printf(o->c->mem, "%s%s%lld", dims, d ? "," : "", (long long)s->dim[d]);
-	o->shapes = om_printf(o->c->mem, "%s --input-shape %s:%s", o->shapes, v->name, dims);
+	o->shapes = om_printf(o->c->mem, "%s --input-shape %s", o->shapes,
+		om_cli_shell_word(o->c, om_printf(o->c->mem, "%s:%s", v->name, dims)));
 }
 
 static bool

@@ -42,6 +42,21 @@ static const om_opt pass_opts[] = {
 
 const om_opt_group om_pass_options = {"planning", pass_opts, true};
 
+static bool
+is_in(const om_opt *list, const om_opt *o)
+{
+	for (; list->name; list++)
+		if (list == o)
+			return true;
+	return false;
+}
+
+bool
+om_cli_decides_plan(const om_opt *o)
+{
+	return o->flag || is_in(om_shape_options.opts, o) || is_in(om_pass_options.opts, o);
+}
+
 /* Bytes required by the program as it is: those of the plan, or without one, the lower bound of
  * its buffers; false if too little is known. */
 static bool

@@ -9,15 +9,6 @@
 
 #include "cli/suite.h"
 
-static bool
-is_in(const om_opt *list, const om_opt *o)
-{
-	for (; list->name; list++)
-		if (list == o)
-			return true;
-	return false;
-}
-
 /* Options of the run of a suite, which a run may change. */
 static bool
 is_of_run(const char *name)
@@ -29,8 +20,7 @@ is_of_run(const char *name)
 static bool
 is_kept(const om_opt *o)
 {
-	return (o->flag || is_in(om_shape_options.opts, o) || is_in(om_pass_options.opts, o) || is_of_run(o->name))
-		&& strcmp(o->name, "plugin") != 0;
+	return (om_cli_decides_plan(o) || is_of_run(o->name)) && strcmp(o->name, "plugin") != 0;
 }
 
 static const char *

@@ -115,11 +115,18 @@ try_ranges(struct symbolic *w)
 	return OM_OK;
 }
 
-/* The command that gives what is open. */
+/* The command that gives what is open, with the options for planning that were given. */
 static const char *
 command(const struct symbolic *w)
 {
-	return om_printf(w->c->mem, "onnxmem report %s%s", w->c->arg[0], w->open->options);
+	om_cli *c = w->c;
+	const char *text = om_printf(c->mem, "onnxmem report %s", om_cli_shell_word(c, c->arg[0]));
+
+	for (size_t k = 0; k < c->nset; k++)
+		if (om_cli_decides_plan(c->set[k].opt))
+			text = om_printf(c->mem, "%s --%s%s%s", text, c->set[k].opt->name, c->set[k].opt->arg ? " " : "",
+				c->set[k].opt->arg ? om_cli_shell_word(c, c->set[k].value) : "");
+	return om_printf(c->mem, "%s%s", text, w->open->options);
 }
 
 /* ---- Text. ---- */

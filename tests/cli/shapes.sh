@@ -53,7 +53,7 @@ program "open" ir 8 opset 17
 }
 IR
 om report open.ir
-om report open.ir --dim height=4 --dim width=4 --dim length=8
+om report open.ir --dim height=4 --dim width=4 --dim length=8 --align 16 -q
 om report open.ir --dim height=4 --dim width=4 --dim length=8 --input-shape z:2,7 --json - | grep -A5 '"dims"'
 om report open.ir --dim batch=2 --dim height=4 --dim width=4 --dim length=8 --input-shape z:2,7 --all-strategies | head -2
 om report open.ir --default-dim 4 --json - | grep -A5 '"dims"'
