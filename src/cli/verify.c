@@ -37,6 +37,14 @@ print_ranges(const om_range_check *f)
 		printf("formulas: compared for %" PRIu64 " sizes; not proven for the others: %s\n", f->compared, f->why_formulas_unproven);
 }
 
+static void
+print_range(om_cli *c, const char *before, const om_dim_range *r)
+{
+	printf("%s %s = %lld..%lld", before, om_clean_text(c->mem, r->symbol), (long long)r->low, (long long)r->high);
+	if (om_dim_range_step(r) > 1)
+		printf(" in steps of %lld", (long long)r->step);
+}
+
 static om_status
 run(om_cli *c)
 {
@@ -61,8 +69,7 @@ run(om_cli *c)
 	if (plan->nunplanned)
 		printf(", %" PRIu32 " value%s outside of the plan", plan->nunplanned, plan->nunplanned == 1 ? "" : "s");
 	for (uint32_t k = 0; k < plan->nrange; k++)
-		printf("%s %s = %lld..%lld", k ? "," : "; for", plan->range[k].symbol, (long long)plan->range[k].low,
-			(long long)plan->range[k].high);
+		print_range(c, k ? "," : "; for", &plan->range[k]);
 	putchar('\n');
 	return OM_OK;
 }

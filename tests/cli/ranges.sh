@@ -25,6 +25,8 @@ om plan "$models/dynamic.onnx" planned.onnx --dim-range N=1..4 --dim-range N=8..
 om plan "$models/dynamic.onnx" planned.onnx --dim-range N=1
 om plan "$models/dynamic.onnx" planned.onnx --dim-range K=1..3
 om plan "$models/dynamic.onnx" planned.onnx --dim-range N=1..100000
+om plan "$models/dynamic.onnx" planned.onnx --dim-range N=8..32:8 -q
+om verify planned.onnx | tail -2
 # What a run takes, and formulas.
 om plan "$models/dynamic.onnx" planned.onnx --dim-range N=1..32 --export c-header:plan.h | head -1
 for n in 1 8 32; do om run planned.onnx --dim N=$n --fill deterministic | grep -o 'arena [0-9]* bytes'; done
