@@ -95,6 +95,10 @@ om_cli_ranges(om_cli *c)
 om_status
 om_cli_note_ranges(om_cli *c, om_status st)
 {
+	const char *all = om_cli_option(c, "default-dim"), *open = st == OM_SHAPE && all ? om_open_inputs_text(c->loaded, c->mem) : "";
+
+	if (*open)
+		return om_note(c->session, st, "taking %s for what is open in %s (--default-dim): --dim NAME=N gives other sizes", all, open);
 	if (om_cli_has(c, "capacity"))  /* what does not fit may be rows */
 		return st;
 	for (uint32_t k = 0; k < c->nrange && st == OM_SHAPE; k++)

@@ -71,6 +71,8 @@ IR
 om report sum.ir
 om report sum.ir --json -
 om report sum.ir --dim length=3
+sed 's/MatMul(%t, %w)/AveragePool(%x) {kernel_shape = [2]}/' sum.ir >window.ir
+om report window.ir --default-dim 1
 om report sum.ir --csv -
 om plan sum.ir --export csv:-
 # Two inputs call dims alike that are not equal: each has its own, unless a number is given by name.
