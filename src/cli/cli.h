@@ -218,6 +218,9 @@ om_status om_cli_report_open(om_cli *c);
  * all others, with the options that give them. */
 om_status om_cli_open_dims(om_cli *c, om_binding *b);
 
+/* The size of a symbol that --dim or --input-shape gives; -1: none does. */
+om_status om_cli_given_size(om_cli *c, const char *symbol, int64_t *n);
+
 /* A word of a command line, in quotes where a shell requires them. */
 const char *om_cli_shell_word(om_cli *c, const char *text);
 

@@ -214,9 +214,8 @@ size_of_symbol(const om_prog *p, const om_tensor *in, const char *symbol)
 	return n;
 }
 
-/* The size of a symbol that options give; -1: none does. */
-static om_status
-given_size(om_cli *c, const char *symbol, int64_t *n)
+om_status
+om_cli_given_size(om_cli *c, const char *symbol, int64_t *n)
 {
 	const char *text, *name;
 	om_shape shape;
@@ -239,7 +238,7 @@ given_size(om_cli *c, const char *symbol, int64_t *n)
 static om_status
 find_size(om_cli *c, const om_dim_range *r, const om_tensor *in, int64_t *n)
 {
-	OM_TRY(given_size(c, r->symbol, n));
+	OM_TRY(om_cli_given_size(c, r->symbol, n));
 	if (*n >= 0 && !in)
 		return om_fail(c->session, OM_USAGE, "%s has the range %s, and is %lld by --dim or --input-shape: give one of both",
 			r->symbol, om_dim_range_text(c->mem, r), (long long)*n);

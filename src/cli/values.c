@@ -104,12 +104,11 @@ put(om_tensor *t, uint64_t k, const char *text)
 
 /* A single number fills all elements; of a list, one dim may be open. */
 static bool
-find_shape(const om_value *v, size_t n, om_shape *shape)
+find_shape(size_t n, om_shape *shape)
 {
 	int open = -1, nopen = 0;
 	int64_t rest = (int64_t)n;
 
-	*shape = v->shape;
 	memset(shape->sym, 0, sizeof shape->sym);
 	if (shape->rank == OM_RANK_UNKNOWN)
 		*shape = om_shape_of(n != 1, &rest);
@@ -129,6 +128,21 @@ find_shape(const om_value *v, size_t n, om_shape *shape)
 	return nopen == 1;
 }
 
+/* With the sizes that options give. */
+static om_status
+known_shape(om_cli *c, const om_value *v, om_shape *shape)
+{
+	int64_t n;
+
+	*shape = v->shape;
+	for (int d = 0; d < shape->rank; d++)
+		if (shape->dim[d] < 0 && shape->sym[d]) {
+			OM_TRY(om_cli_given_size(c, shape->sym[d], &n));
+			shape->dim[d] = n >= 0 ? n : shape->dim[d];
+		}
+	return OM_OK;
+}
+
 static om_status
 read_numbers(om_cli *c, const struct given *g, om_tensor *t)
 {
@@ -137,11 +151,14 @@ read_numbers(om_cli *c, const struct given *g, om_tensor *t)
 	uint64_t bytes;
 	size_t n;
 	const char **word = om_split(c->mem, g->rest, ",", &n);
+	om_shape known;
 
 	t->type = v->type.elem;
-	if (!find_shape(v, n, &t->shape) || !om_tensor_bytes(t->type, &t->shape, &bytes))
+	OM_TRY(known_shape(c, v, &known));
+	t->shape = known;
+	if (!find_shape(n, &t->shape) || !om_tensor_bytes(t->type, &t->shape, &bytes))
 		return om_fail(c->session, OM_USAGE, "--value %s: input %s has the shape %s, which %zu number%s cannot fill", g->text, v->name,
-			om_shape_text(&v->shape, shape, sizeof shape), n, n == 1 ? "" : "s");
+			om_shape_text(&known, shape, sizeof shape), n, n == 1 ? "" : "s");
 	t->data = om_allocn(c->mem, 1, bytes + 1);
 	const uint64_t count = (uint64_t)om_shape_count(&t->shape);
 	for (uint64_t k = 0; k < count; k++) {

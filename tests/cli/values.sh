@@ -25,6 +25,8 @@ om report "$models/branches.onnx" --value which
 om report "$models/branches.onnx" --value which:none.npy
 om report "$models/branches.onnx" --value which=1 --value which=0
 om report "$models/branches.onnx" --value x=1 | head -3
+om report "$models/dynamic.onnx" --dim N=2 --value x=0.5 | head -2
+om report "$models/dynamic.onnx" --value x=0.5
 # A document whose value was changed.
 om plan "$models/branches.onnx" --value which=1 --sidecar doc.json
 om verify "$models/branches.onnx" --sidecar doc.json | tail -1
