@@ -26,7 +26,7 @@ struct symbolic {
 };
 
 static const int64_t ranges[][3] = {{1, 64, 1}, {16, 256, 1}, {64, 512, 1}, {320, 1280, 1}, {2, 128, 2},
-	{4, 256, 4}, {8, 512, 8}, {16, 1024, 16}, {32, 1280, 32}, {64, 1280, 64}};
+	{4, 256, 4}, {8, 512, 8}, {16, 1024, 16}, {32, 1280, 32}, {64, 1280, 64}, {512, 1536, 512}};
 enum { RANGES = sizeof ranges / sizeof ranges[0] };
 
 /* Batches stay 1 if there are many symbols with them: samples are taken for each combination of three sizes of each. */

@@ -110,3 +110,5 @@ om run multiples.ir --dim B=1 --dim N=13 --dim-range N=8..40:4 --fill determinis
 om report multiples.ir --dim B=1 --dim-range N=8..40:4 | sed -n "/memory by/,/^$/p"
 om report multiples.ir --dim B=1 --dim-range N=8..40:4 --json - | sed -n '/"formulas"/,/"values"/p'
 om report multiples.ir | sed -n "/memory by/,/^$/p"
+sed 's/{1,1,4,1}/{1,1,512,1}/; s/= \[4, 1\]/= [512, 1]/g' multiples.ir >frames.ir
+om report frames.ir | sed -n "/memory by/,/^$/p"
