@@ -7,6 +7,7 @@
 #include "ir/edit.h"
 #include "ir/query.h"
 #include "lower/layout.h"
+#include "opdef/numbers.h"
 #include "opdef/op_context.h"
 #include "opdef/rewrite_internal.h"
 
@@ -122,6 +123,12 @@ bool
 om_lower_is_float(const om_value *v)
 {
 	return v && v->type.kind == OM_TENSOR && v->type.elem == OM_FLOAT32 && om_shape_is_known(&v->shape);
+}
+
+bool
+om_lower_is_real(const om_value *v)
+{
+	return v && v->type.kind == OM_TENSOR && (v->type.elem == OM_FLOAT32 || om_is_half(v->type.elem)) && om_shape_is_known(&v->shape);
 }
 
 bool

@@ -94,6 +94,8 @@ void om_lower_channels_last(int rank, int *axis);
 int om_lower_position(const int *axis, int rank, int64_t a);
 /* Is the value a float32 tensor with a known shape? */
 bool om_lower_is_float(const om_value *v);
+/* Is the value a tensor of float32, float16 or bfloat16 with a known shape? */
+bool om_lower_is_real(const om_value *v);
 /* Is the value a tensor of 8-bit integers with a known shape? */
 bool om_lower_is_of_bytes(const om_value *v);
 /* Has the value a form with channels last?  Its rank is at least 3 then. */

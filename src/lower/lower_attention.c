@@ -18,6 +18,7 @@
 #include "lower/layout.h"
 #include "lower/view.h"
 #include "opdef/geometry/einsum.h"
+#include "opdef/numbers.h"
 #include "opdef/op_context.h"
 
 enum { Q, K, V, MASK, MASK2, KEEP, Y, NOPERAND, MOST_SHAPES = 6, MOST_BATCH = 8 };
@@ -51,14 +52,17 @@ is_op(const om_op *op, const char *type)
 	return op && *op->domain == '\0' && strcmp(op->type, type) == 0;
 }
 
-/* The single element of a float32 constant. */
+/* The single element of a constant of float32 or of 16 bits. */
 static bool
 scalar_of(const om_value *v, float *is)
 {
-	if (!v || !v->data || !v->data->data || v->is_overridable || v->data->type != OM_FLOAT32
-	    || om_shape_count(&v->data->shape) != 1)
+	const om_tensor *t = v && !v->is_overridable ? v->data : NULL;
+	uint32_t bits = 0;        /* constants are at any address */
+
+	if (!t || !t->data || (t->type != OM_FLOAT32 && !om_is_half(t->type)) || om_shape_count(&t->shape) != 1)
 		return false;
-	memcpy(is, v->data->data, sizeof *is);
+	memcpy(&bits, t->data, om_dtype_bits(t->type) / 8);
+	om_widen(t->type, &bits, 1, is);
 	return true;
 }
 
@@ -73,7 +77,7 @@ scaled_value(const om_op *op, double *by)
 		return NULL;
 	for (uint32_t k = is_div ? 1 : 0; k < 2; k++) {
 		om_value *x = op->in[1 - k];
-		if (!scalar_of(op->in[k], &number) || !isfinite(number) || (is_div && number == 0) || !om_lower_is_float(x)
+		if (!scalar_of(op->in[k], &number) || !isfinite(number) || (is_div && number == 0) || !om_lower_is_real(x)
 		    || !om_shape_equal(&x->shape, &op->out[0]->shape))
 			continue;
 		*by = is_div ? 1 / (double)number : (double)number;
@@ -273,8 +277,8 @@ read_einsum(const struct attention *a, const om_op *op, int left, struct product
 static bool
 is_product(const om_op *op)
 {
-	return (is_op(op, "MatMul") || is_op(op, "Einsum")) && op->nin == 2 && om_lower_is_float(op->in[0])
-	    && om_lower_is_float(op->in[1]) && om_lower_is_float(op->out[0]) && om_shape_count(&op->out[0]->shape) > 0;
+	return (is_op(op, "MatMul") || is_op(op, "Einsum")) && op->nin == 2 && om_lower_is_real(op->in[0])
+	    && om_lower_is_real(op->in[1]) && om_lower_is_real(op->out[0]) && om_shape_count(&op->out[0]->shape) > 0;
 }
 
 static bool
@@ -394,7 +398,7 @@ past_add(struct attention *a, const om_op *op)
 		return NULL;
 	for (int k = 0; k < 2; k++) {
 		om_value *x = op->in[k], *mask = op->in[1 - k];
-		if (om_lower_is_float(mask) && om_lower_is_float(x) && om_shape_equal(&x->shape, out) && leads_to_product(x, 6))
+		if (om_lower_is_real(mask) && om_lower_is_real(x) && om_shape_equal(&x->shape, out) && leads_to_product(x, 6))
 			return note_mask(a, a->of[MASK].view.value ? MASK2 : MASK, mask, out) ? x : NULL;
 	}
 	return NULL;
@@ -409,7 +413,7 @@ past_where(struct attention *a, const om_op *op)
 		return NULL;
 	for (int k = 1; k < 3; k++) {
 		om_value *x = op->in[k];
-		if (!scalar_of(op->in[3 - k], &a->fill) || !om_lower_is_float(x) || !om_shape_equal(&x->shape, out)
+		if (!scalar_of(op->in[3 - k], &a->fill) || !om_lower_is_real(x) || !om_shape_equal(&x->shape, out)
 		    || !leads_to_product(x, 6))
 			continue;
 		a->fill_where = k == 2;
@@ -676,7 +680,7 @@ is_prefix(const om_op *op)
 static bool
 is_softmax(const om_op *op)
 {
-	if ((!is_op(op, "Softmax") && !is_prefix(op)) || !om_lower_is_float(op->in[0]) || op->in[0]->shape.rank < 2
+	if ((!is_op(op, "Softmax") && !is_prefix(op)) || !om_lower_is_real(op->in[0]) || op->in[0]->shape.rank < 2
 	    || om_shape_count(&op->in[0]->shape) == 0)
 		return false;
 	if (is_prefix(op))

@@ -36,7 +36,7 @@ om_view_keeps_order(const om_op *op)
 
 	for (size_t k = 0; k < sizeof types / sizeof types[0]; k++)
 		if (is_op(op, types[k]))
-			return op->nin > 0 && op->in[0] && op->nout == 1 && om_lower_is_float(op->in[0]) && om_lower_is_float(op->out[0]);
+			return op->nin > 0 && op->in[0] && op->nout == 1 && om_lower_is_real(op->in[0]) && om_lower_is_real(op->out[0]);
 	return false;
 }
 
@@ -201,7 +201,7 @@ om_view_back(om_view *v)
 	};
 	const om_op *op = v->value->def;
 
-	if (!op || op->nin == 0 || !om_lower_is_float(op->in[0]) || om_shape_count(&v->value->shape) == 0)
+	if (!op || op->nin == 0 || !om_lower_is_real(op->in[0]) || om_shape_count(&v->value->shape) == 0)
 		return false;
 	if (om_view_keeps_order(op)) {
 		v->value = op->in[0];
@@ -219,7 +219,7 @@ om_view_forward(om_view *v, const om_op *op)
 	int64_t stride[OM_MAX_RANK], step[OM_MAX_RANK];
 	int perm[OM_MAX_RANK];
 
-	if (op->nin == 0 || op->in[0] != v->value || !om_lower_is_float(v->value) || !om_lower_is_float(op->out[0])
+	if (op->nin == 0 || op->in[0] != v->value || !om_lower_is_real(v->value) || !om_lower_is_real(op->out[0])
 	    || om_shape_count(&v->value->shape) == 0)
 		return false;
 	if (om_view_keeps_order(op)) {
@@ -282,7 +282,7 @@ exchanges_last(const om_op *op)
 const om_shape *
 om_view_repeated(const om_value *x)
 {
-	for (const om_op *op; (op = x->def) && op->nin > 0 && om_lower_is_float(op->in[0]); x = op->in[0]) {
+	for (const om_op *op; (op = x->def) && op->nin > 0 && om_lower_is_real(op->in[0]); x = op->in[0]) {
 		if (is_op(op, "Expand"))
 			return &op->out[0]->shape;
 		if (!om_view_keeps_order(op) && !exchanges_last(op))

@@ -77,7 +77,12 @@ padding_is_not_read(void)
 		"	%y = org.onnxmem.cpu::Attention@1(%q, %x, %x, _, _, _, %count) {dims = [1,1,4,1,1], shape = [1,1,1,1], q = [0,1,1,1],"
 		" k = [0,4,1,1], v = [0,4,1,1], y = [0,1,1,1]}\n"
 		"	%z = Attention(%q, %x, %x, _, _, _, %counts)\n"
-		"	ret %w, %y, %z\n"
+		"	%h = Cast(%x) {to = 10}\n"
+		"	%p = Cast(%q) {to = 10}\n"
+		"	%i = org.onnxmem.cpu::Attention@1(%p, %h, %h, _, _, _, %count) {dims = [1,1,4,1,1], shape = [1,1,1,1], q = [0,1,1,1],"
+		" k = [0,4,1,1], v = [0,4,1,1], y = [0,1,1,1]}\n"
+		"	%j = Cast(%i) {to = 1}\n"
+		"	ret %w, %y, %z, %j\n"
 		"}\n";
 	const float q[] = {0}, x[] = {3, 3, NAN, INFINITY}, w[] = {0.5f, 0.5f, 0, 0}, y[] = {3};
 	bench t;
@@ -93,6 +98,7 @@ padding_is_not_read(void)
 	CU_ASSERT(is_floats(om_exec_result(t.e, 0), 4, w));
 	CU_ASSERT(is_floats(om_exec_result(t.e, 1), 1, y));
 	CU_ASSERT(is_floats(om_exec_result(t.e, 2), 1, y));
+	CU_ASSERT(is_floats(om_exec_result(t.e, 3), 1, y));
 	bench_close(&t);
 }
 

@@ -6,11 +6,13 @@
  * of keys, of columns of Q, of columns of V.  For each operand an attribute tells where its elements are: the
  * offset of the first one, the steps along the batch axes, the step of rows, the step of columns; those of
  * masks are rows and columns of the scores.  Views of tensors, such as the parts of a joint projection, split
- * into heads and transposed, are so read and written in place. */
+ * into heads and transposed, are so read and written in place.  Operands of 16 bits become floats, one head at a time:
+ * nothing between them and the result is rounded to 16 bits. */
 #include <config.h>
 
 #include <math.h>
 
+#include "base/convert_elements.h"
 #include "base/shape.h"
 #include "ir/query.h"
 #include "kernels/cpu/attention.h"
@@ -19,10 +21,14 @@
 #include "ops/cpu/cpu_conv.h"
 #include "ops/family.h"
 
+#define REAL (OF(FLOAT32) | OF(FLOAT16) | OF(BFLOAT16))
+
 enum { ROWS, KEYS, DEPTH, VALUE_DEPTH, NSIZE, COUNT = OM_ATTENTION_Y };
 
 /* Largest number of columns: parts of the workspace are products of these and constants. */
 static const int64_t most_columns = INT64_C(1) << 31;
+/* Largest number of elements of an operand of a head that become floats. */
+static const int64_t most_widened = INT64_C(1) << 48;
 
 static const om_attr_spec attention_attrs[] = {
 	{"dims", OM_ATTR_INTS, .required = true},
@@ -116,12 +122,16 @@ read_operand(const om_op_context *c, struct attention *s, int k)
 	size_t n;
 	const int64_t *v = om_attr_ints(c->op, names[k], &n);
 	om_attention_batch *b = &s->b;
+	int64_t rows, cols;
 
 	if (!v || n != (size_t)b->rank + 3)
 		return om_op_fail(c->session, OM_SHAPE, c->op, "%s has %zu elements, expected %d", names[k], v ? n : 0, b->rank + 3);
 	for (size_t i = 0; i < n; i++)
 		if (v[i] < 0)
 			return om_op_fail(c->session, OM_SHAPE, c->op, "%s has the element %lld", names[k], (long long)v[i]);
+	sizes_of_operand(&b->a, k, &rows, &cols);
+	if (cols && rows > most_widened / cols)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "%s has %lld rows of %lld elements", names[k], (long long)rows, (long long)cols);
 	s->offset[k] = v[0];
 	for (int d = 0; d < b->rank; d++)
 		b->step[d][k] = v[1 + d];
@@ -203,7 +213,7 @@ attention_infer(om_op_context *c)
 	const int64_t *shape = om_attr_ints(c->op, "shape", &rank);
 	int64_t count = 1;
 
-	c->out[0].type = OM_FLOAT32;
+	c->out[0].type = c->in[0].type;
 	if (rank > OM_MAX_RANK)
 		return om_op_fail(c->session, OM_SHAPE, c->op, "shape has %zu elements, at most %d are possible", rank, OM_MAX_RANK);
 	for (size_t k = 0; k < rank; k++)
@@ -282,12 +292,158 @@ data_of(const om_op_context *c, const struct attention *s)
 	};
 }
 
+/* ---- Operands of 16 bits. ---- */
+
+/* A head whose operands are floats in a room of a worker: those that are not repeated by steps of 0, row by row. */
+struct wide_head {
+	om_attention a;
+	int64_t at[OM_NATTENTION], rows[OM_NATTENTION], cols[OM_NATTENTION];
+	int64_t kernel, total;    /* where the room of the kernel begins, and where it ends */
+};
+
+static int64_t
+whole_lines(int64_t floats)
+{
+	return (floats + 15) / 16 * 16;
+}
+
+/* `kernel`: floats that the kernel needs for a head. */
+static struct wide_head
+widened(const om_attention *a, int64_t kernel)
+{
+	struct wide_head h = {.a = *a};
+
+	for (int k = 0; k < OM_NATTENTION; k++) {
+		if (!a->has[k] || k == OM_ATTENTION_KEEP)
+			continue;
+		sizes_of_operand(a, k, &h.rows[k], &h.cols[k]);
+		h.rows[k] = a->row[k] || h.rows[k] == 0 ? h.rows[k] : 1;
+		h.cols[k] = a->col[k] || h.cols[k] == 0 ? h.cols[k] : 1;
+		h.a.row[k] = a->row[k] ? h.cols[k] : 0;
+		h.a.col[k] = a->col[k] ? 1 : 0;
+		h.at[k] = h.kernel;
+		h.kernel += whole_lines(h.rows[k] * h.cols[k]);
+	}
+	h.total = h.kernel + whole_lines(kernel);
+	return h;
+}
+
+/* The index of the first element of operand `k` of head `n`. */
+static int64_t
+head_at(const struct attention *s, int k, int64_t n)
+{
+	int64_t at = s->offset[k];
+
+	for (int d = s->b.rank - 1; d >= 0; d--) {
+		at += n % s->b.dim[d] * s->b.step[d][k];
+		n /= s->b.dim[d];
+	}
+	return at;
+}
+
+static void
+take_row(om_dtype t, const uint16_t *x, int64_t step, int64_t n, float *y)
+{
+	if (step == 1)
+		om_convert(OM_FLOAT32, y, t, x, n, false);
+	for (int64_t j = 0; step != 1 && j < n; j++)
+		y[j] = (float)om_get(t, x, j * step);
+}
+
+static void
+give_row(om_dtype t, uint16_t *y, int64_t step, int64_t n, const float *x)
+{
+	if (step == 1)
+		om_convert(t, y, OM_FLOAT32, x, n, false);
+	for (int64_t j = 0; step != 1 && j < n; j++)
+		om_put(t, y, j * step, (double)x[j]);
+}
+
+/* The operands of head `n`, as floats. */
+static om_attention_data
+widen_head(const om_op_context *c, const struct attention *s, const struct wide_head *h, int64_t n, float *room)
+{
+	const om_attention *a = &s->b.a;
+
+	for (int k = 0; k < OM_ATTENTION_Y; k++) {
+		const uint16_t *x = h->rows[k] ? (const uint16_t *)c->in[k].data + head_at(s, k, n) : NULL;
+		for (int64_t i = 0; i < h->rows[k]; i++)
+			take_row(c->in[0].type, x + i * a->row[k], a->col[k], h->cols[k], room + h->at[k] + i * h->cols[k]);
+	}
+	return (om_attention_data){
+		.q = room + h->at[OM_ATTENTION_Q], .k = room + h->at[OM_ATTENTION_K], .v = room + h->at[OM_ATTENTION_V],
+		.mask = {a->has[OM_ATTENTION_MASK] ? room + h->at[OM_ATTENTION_MASK] : NULL,
+			a->has[OM_ATTENTION_MASK + 1] ? room + h->at[OM_ATTENTION_MASK + 1] : NULL},
+		.keep = a->has[OM_ATTENTION_KEEP] ? (const uint8_t *)c->in[OM_ATTENTION_KEEP].data + head_at(s, OM_ATTENTION_KEEP, n) : NULL,
+		.y = room + h->at[OM_ATTENTION_Y],
+	};
+}
+
+typedef void run_head_fn(const om_attention *a, const om_attention_data *at, void *room);
+
+struct wide_run {
+	const om_op_context *c;
+	struct attention s;       /* with the keys of this run */
+	struct wide_head h;
+	run_head_fn *run_head;
+};
+
+static void
+run_wide_head(void *arg, int64_t n, uint32_t worker)
+{
+	const struct wide_run *w = arg;
+	float *room = (float *)w->c->scratch + worker * w->h.total;
+	const om_attention_data at = widen_head(w->c, &w->s, &w->h, n, room);
+	const om_attention *a = &w->s.b.a;
+	const int y = OM_ATTENTION_Y;
+
+	w->run_head(&w->h.a, &at, room + w->h.kernel);
+	for (int64_t i = 0; i < a->rows; i++)
+		give_row(w->c->in[0].type, (uint16_t *)w->c->out[0].data + head_at(&w->s, y, n) + i * a->row[y], a->col[y], a->value_depth,
+			at.y + i * w->h.cols[y]);
+}
+
+static int64_t
+count_heads(const om_attention_batch *b)
+{
+	int64_t n = 1;
+
+	for (int d = 0; d < b->rank; d++)
+		n *= b->dim[d];
+	return n;
+}
+
+static void
+run_wide(const om_op_context *c, const struct attention *s, int64_t kernel, run_head_fn *run_head, om_workers *pool)
+{
+	struct wide_run w = {.c = c, .s = *s, .h = widened(&s->b.a, kernel), .run_head = run_head};
+
+	om_parallel_for(pool, count_heads(&s->b), run_wide_head, &w);
+}
+
+/* ---- The fast kernel. ---- */
+
+static int64_t
+fast_floats(const om_attention *a)
+{
+	return om_attention_layout(a).total;
+}
+
+static void
+run_fast_head(const om_attention *a, const om_attention_data *at, void *room)
+{
+	om_attention_run(&(om_attention_batch){.a = *a}, at, room, NULL);
+}
+
 static uint64_t
 attention_workspace(const om_op_context *c)
 {
-	const struct attention *s = c->state;
+	const om_attention *a = &((const struct attention *)c->state)->b.a;
+	/* Rows of the room are dense. */
+	const struct wide_head dense = widened(a, 0);
 
-	return om_attention_workspace(&s->b.a, c->workers);
+	return om_is_half(c->in[0].type) ? (uint64_t)widened(a, fast_floats(&dense.a)).total * sizeof(float) * c->workers
+		: om_attention_workspace(a, c->workers);
 }
 
 /* The number of first elements that take part: input `in`, or all if there is none. */
@@ -302,12 +458,16 @@ count_of(const om_op_context *c, uint32_t in, int64_t all, int64_t *count)
 static om_status
 attention_run(om_op_context *c)
 {
-	const struct attention *s = c->state;
-	const om_attention_data at = data_of(c, s);
-	om_attention_batch b = s->b;
+	struct attention s = *(const struct attention *)c->state;
 
-	OM_TRY(count_of(c, COUNT, b.a.keys, &b.a.keys));
-	om_attention_run(&b, &at, c->scratch, c->pool);
+	OM_TRY(count_of(c, COUNT, s.b.a.keys, &s.b.a.keys));
+	if (om_is_half(c->in[0].type)) {
+		const struct wide_head dense = widened(&s.b.a, 0);
+		run_wide(c, &s, fast_floats(&dense.a), run_fast_head, c->pool);
+	} else {
+		const om_attention_data at = data_of(c, &s);
+		om_attention_run(&s.b, &at, c->scratch, c->pool);
+	}
 	return OM_OK;
 }
 
@@ -374,29 +534,44 @@ reference_row(const struct row *r)
 	}
 }
 
+static void
+run_reference_head(const om_attention *a, const om_attention_data *at, void *room)
+{
+	struct row r = {.a = a, .at = *at, .score = room};
+
+	for (r.i = 0; r.i < a->rows; r.i++)
+		reference_row(&r);
+}
+
+/* Floats for a row of scores in float64. */
+static int64_t
+reference_floats(const om_attention *a)
+{
+	return a->keys * 2;
+}
+
 static uint64_t
 reference_workspace(const om_op_context *c)
 {
-	const struct attention *s = c->state;
+	const om_attention *a = &((const struct attention *)c->state)->b.a;
 
-	return (uint64_t)s->b.a.keys * sizeof(double);
+	return (uint64_t)(om_is_half(c->in[0].type) ? widened(a, reference_floats(a)).total : reference_floats(a)) * sizeof(float);
 }
 
 static om_status
 reference_run(om_op_context *c)
 {
-	const struct attention *s = c->state;
-	om_attention_batch b = s->b;
-	const om_attention_data at = data_of(c, s);
-	int64_t heads = 1;
+	struct attention s = *(const struct attention *)c->state;
 
-	OM_TRY(count_of(c, COUNT, b.a.keys, &b.a.keys));
-	for (int d = 0; d < b.rank; d++)
-		heads *= b.dim[d];
-	for (int64_t n = 0; n < heads; n++) {
-		struct row r = {.a = &b.a, .at = om_attention_head(&b, &at, n), .score = c->scratch};
-		for (r.i = 0; r.i < b.a.rows; r.i++)
-			reference_row(&r);
+	OM_TRY(count_of(c, COUNT, s.b.a.keys, &s.b.a.keys));
+	if (om_is_half(c->in[0].type)) {
+		run_wide(c, &s, reference_floats(&s.b.a), run_reference_head, NULL);
+		return OM_OK;
+	}
+	const om_attention_data all = data_of(c, &s);
+	for (int64_t n = 0; n < count_heads(&s.b); n++) {
+		const om_attention_data at = om_attention_head(&s.b, &all, n);
+		run_reference_head(&s.b.a, &at, c->scratch);
 	}
 	return OM_OK;
 }
@@ -413,19 +588,22 @@ prefix_infer(om_op_context *c)
 	return OM_OK;
 }
 
+/* `x` and `y` have elements of type T from `at` on. */
 static void
-softmax_row(const float *x, float *y, int64_t n, int64_t count)
+softmax_row(om_dtype t, const void *x, void *y, int64_t at, int64_t n, int64_t count)
 {
 	double most = -INFINITY, sum = 0;
 
-	for (int64_t j = 0; j < count; j++)
-		most = (double)x[j] > most || x[j] != x[j] ? (double)x[j] : most;
-	for (int64_t j = 0; j < count; j++)
-		sum += exp((double)x[j] - most);
-	for (int64_t j = 0; j < count; j++)
-		y[j] = (float)(exp((double)x[j] - most) / sum);
-	for (int64_t j = count; j < n; j++)
-		y[j] = 0;
+	for (int64_t j = at; j < at + count; j++) {
+		const double is = om_get(t, x, j);
+		most = is > most || is != is ? is : most;
+	}
+	for (int64_t j = at; j < at + count; j++)
+		sum += exp(om_get(t, x, j) - most);
+	for (int64_t j = at; j < at + count; j++)
+		om_put(t, y, j, exp(om_get(t, x, j) - most) / sum);
+	for (int64_t j = at + count; j < at + n; j++)
+		om_put(t, y, j, 0);
 }
 
 static om_status
@@ -437,7 +615,7 @@ prefix_run(om_op_context *c)
 
 	OM_TRY(count_of(c, 1, n, &count));
 	for (int64_t i = 0; i < rows; i++)
-		softmax_row((const float *)c->in[0].data + i * n, (float *)c->out[0].data + i * n, n, count);
+		softmax_row(c->in[0].type, c->in[0].data, c->out[0].data, i * n, n, count);
 	return OM_OK;
 }
 
@@ -453,10 +631,10 @@ const om_opdef om_ops_cpu_attention[] = {
 	{.domain = OM_CPU_DOMAIN, .name = "Attention", .brief = "softmax(scale Q K^T + masks) V of views of tensors", .since = 1,
 	 .min_in = 3, .max_in = 7, .min_out = 1, .max_out = 1, .attrs = attention_attrs, .infer = attention_infer,
 	 .cpu = reference_run, .scratch = reference_workspace, .cost = attention_cost,
-	 .input_types = {OF(FLOAT32), OF(FLOAT32), OF(FLOAT32), OF(FLOAT32), OF(FLOAT32), OF(BOOL), OF(INT64)}},
+	 .input_types = {REAL, LIKE(0), LIKE(0), LIKE(0), LIKE(0), OF(BOOL), OF(INT64)}},
 	{.domain = OM_CPU_DOMAIN, .name = "PrefixSoftmax", .brief = "softmax of the first elements along the last axis, and 0 after them",
 	 .since = 1, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .infer = prefix_infer, .inplace = prefix_inplace,
-	 .cpu = prefix_run, .input_types = {OF(FLOAT32), OF(INT64)}},
+	 .cpu = prefix_run, .input_types = {REAL, OF(INT64)}},
 	{0}
 };
 
