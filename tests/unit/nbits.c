@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products with 4-bit integers of every instruction set, beside sums in double. */
+/* Products with integers of 4 and 8 bits of every instruction set, beside sums in double. */
 #include <config.h>
 
 #include <math.h>
@@ -39,10 +39,17 @@ random_floats(uint64_t *state, int64_t n)
 	return x;
 }
 
-static int
-nibble(const uint8_t *p, int64_t k)
+/* Elements in a byte. */
+static int64_t
+per_byte(const om_nbits *b)
 {
-	return p[k / 2] >> k % 2 * 4 & 15;
+	return b->is_8_bits ? 1 : 2;
+}
+
+static int
+element(const om_nbits *b, const uint8_t *p, int64_t k)
+{
+	return b->is_8_bits ? p[k] : p[k / 2] >> k % 2 * 4 & 15;
 }
 
 static void
@@ -55,11 +62,11 @@ compute(struct trial *t)
 		t->want[i] = b->bias ? (double)b->bias[n] : 0;
 		t->size[i] = 1;
 		for (int64_t k = 0; k < t->k; k++) {
-			const int64_t block = k / (2 * b->bytes);
-			const int zero = b->zeros ? nibble(b->zeros + n * b->zero_bytes, block) : 8;
-			const double w = (nibble(b->weights + n * b->blocks * b->bytes, k) - zero) * (double)b->scales[n * b->blocks + block];
+			const int64_t block = k / (per_byte(b) * b->bytes);
+			const int zero = b->zeros ? element(b, b->zeros + n * b->zero_bytes, block) : b->is_8_bits ? 128 : 8;
+			const double w = (element(b, b->weights + n * b->blocks * b->bytes, k) - zero) * (double)b->scales[n * b->blocks + block];
 			t->want[i] += w * (double)t->x[i / b->columns * t->k + k];
-			t->size[i] += 30 * (double)b->scales[n * b->blocks + block];
+			t->size[i] += (b->is_8_bits ? 510 : 30) * (double)b->scales[n * b->blocks + block];
 		}
 	}
 }
@@ -71,9 +78,10 @@ start(struct trial *t, uint64_t *state)
 
 	*t = (struct trial){.k = 1 + (int64_t)om_rng_below(state, 400)};
 	*b = (om_nbits){.rows = 1 + (int64_t)om_rng_below(state, OM_NBITS_ROWS), .columns = 1 + (int64_t)om_rng_below(state, 40),
-		.bytes = 16 << om_rng_below(state, 4)};
-	b->blocks = (t->k + 2 * b->bytes - 1) / (2 * b->bytes);
-	b->zero_bytes = (b->blocks + 1) / 2;
+		.bytes = 16 << om_rng_below(state, 4), .is_8_bits = om_rng_below(state, 2)};
+	const int64_t per = per_byte(b);
+	b->blocks = (t->k + per * b->bytes - 1) / (per * b->bytes);
+	b->zero_bytes = (b->blocks + per - 1) / per;
 	b->weights = random_bytes(state, b->columns * b->blocks * b->bytes);
 	b->zeros = om_rng_below(state, 2) ? random_bytes(state, b->columns * b->zero_bytes) : NULL;
 	b->bias = om_rng_below(state, 2) ? random_floats(state, b->columns) : NULL;
@@ -148,7 +156,7 @@ static void
 round_rows(struct trial *t, om_nbits_bytes *r, float *sums)
 {
 	const om_nbits *b = &t->b;
-	const int64_t whole = om_nbits_whole(b);
+	const int64_t whole = om_nbits_whole(b), per = per_byte(b);
 	int8_t *even = malloc((size_t)(2 * b->rows * whole));
 	float *scales = malloc((size_t)(b->rows * whole / 4) * sizeof *scales);
 	bool near = true;
@@ -158,7 +166,8 @@ round_rows(struct trial *t, om_nbits_bytes *r, float *sums)
 		om_nbits_round(b, t->x + row * t->k, t->k, row, even, even + b->rows * whole, scales, sums);
 		for (int64_t k = 0; k < t->k; k++) {
 			float *x = &t->x[row * t->k + k];
-			const float scale = scales[(row * whole + k / 2) / 4], is = scale * (float)(k % 2 ? r->odd : r->even)[row * whole + k / 2];
+			const float scale = scales[(row * whole + k / per) / 4];
+			const float is = scale * (float)(k % per ? r->odd : r->even)[row * whole + k / per];
 			near = near && fabsf(*x - is) <= 0.5001f * scale;
 			*x = is;
 		}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products with 4-bit integers: see nbits.h.  A column is read once for all rows, block by block: the sum of the
+/* Products with integers of 4 or 8 bits: see nbits.h.  A column is read once for all rows, block by block: the sum of the
  * products with the integers as they are, times the scale; what the zero points add to that is known from the sums of
- * the rows.  With rows of 8-bit integers, products of a vector of bytes are added as integers. */
+ * the rows.  With rows of 8-bit integers, products of a vector of bytes are added as integers: those of integers of 8 bits
+ * are the products with their lower and with their higher bits. */
 #include <config.h>
 
 #include "kernels/cpu/nbits.h"
@@ -9,28 +10,33 @@
 
 /* The sums of the products of a block, in lanes. */
 INLINE void
-add_block(const om_nbits *b, const uint8_t *w, int64_t at, const int rows, vec *sum)
+add_block(const om_nbits *b, const uint8_t *w, int64_t at, const int rows, const bool is_8_bits, vec *sum)
 {
 	const int64_t half = b->blocks * b->bytes;
 
 	for (int64_t k = 0; k < b->bytes; k += VL) {
 		const ivec q = vec_load_uint8(w + k);
-		const vec low = __builtin_convertvector(q & 15, vec), high = __builtin_convertvector(q >> 4, vec);
+		const vec low = __builtin_convertvector(q & (is_8_bits ? 255 : 15), vec), high = __builtin_convertvector(q >> 4, vec);
 		UNROLL
-		for (int r = 0; r < rows; r++)
-			sum[r] += low * vec_load(b->even + r * half + at + k) + high * vec_load(b->odd + r * half + at + k);
+		for (int r = 0; r < rows; r++) {
+			sum[r] += low * vec_load(b->even + r * half + at + k);
+			if (!is_8_bits)
+				sum[r] += high * vec_load(b->odd + r * half + at + k);
+		}
 	}
 }
 
 INLINE float
-zero_of(const om_nbits *b, int64_t column, int64_t block)
+zero_of(const om_nbits *b, int64_t column, int64_t block, const bool is_8_bits)
 {
+	if (is_8_bits)
+		return b->zeros ? b->zeros[column * b->zero_bytes + block] : 128;
 	return b->zeros ? (float)(b->zeros[column * b->zero_bytes + block / 2] >> block % 2 * 4 & 15) : 8;
 }
 
 /* What the zero points of a column take from the product of row `r`. */
 INLINE float
-less_of(const om_nbits *b, int64_t n, int r)
+less_of(const om_nbits *b, int64_t n, int r, const bool is_8_bits)
 {
 	const float *scales = b->scales + n * b->blocks, *sums = b->sums + r * b->blocks;
 	vec part = {0};
@@ -38,24 +44,24 @@ less_of(const om_nbits *b, int64_t n, int r)
 	int64_t i = 0;
 
 	for (; b->zeros && i < b->blocks; i++)
-		all += scales[i] * zero_of(b, n, i) * sums[i];
+		all += scales[i] * zero_of(b, n, i, is_8_bits) * sums[i];
 	for (; i + VL <= b->blocks; i += VL)
 		part += vec_load(scales + i) * vec_load(sums + i);
 	if (i < b->blocks)
 		part += vec_load_some(scales + i, b->blocks - i) * vec_load_some(sums + i, b->blocks - i);
-	return all + 8 * vec_sum(part);
+	return all + (is_8_bits ? 128 : 8) * vec_sum(part);
 }
 
 INLINE void
-store_column(const om_nbits *b, int64_t n, const int rows, const vec *sum)
+store_column(const om_nbits *b, int64_t n, const int rows, const bool is_8_bits, const vec *sum)
 {
 	UNROLL
 	for (int r = 0; r < rows; r++)
-		b->y[r * b->columns + n] = vec_sum(sum[r]) - less_of(b, n, r) + (b->bias ? b->bias[n] : 0);
+		b->y[r * b->columns + n] = vec_sum(sum[r]) - less_of(b, n, r, is_8_bits) + (b->bias ? b->bias[n] : 0);
 }
 
 INLINE void
-column(const om_nbits *b, int64_t n, const int rows)
+column(const om_nbits *b, int64_t n, const int rows, const bool is_8_bits)
 {
 	const uint8_t *w = b->weights + n * b->blocks * b->bytes;
 	const float *scales = b->scales + n * b->blocks;
@@ -63,25 +69,34 @@ column(const om_nbits *b, int64_t n, const int rows)
 
 	for (int64_t i = 0; i < b->blocks; i++, w += b->bytes) {
 		vec part[OM_NBITS_ROWS] = {{0}};
-		add_block(b, w, i * b->bytes, rows, part);
+		add_block(b, w, i * b->bytes, rows, is_8_bits, part);
 		__builtin_prefetch(w + 1024, 0, 3);
 		UNROLL
 		for (int r = 0; r < rows; r++)
 			sum[r] += part[r] * scales[i];
 	}
-	store_column(b, n, rows, sum);
+	store_column(b, n, rows, is_8_bits, sum);
+}
+
+INLINE void
+columns_of(const om_nbits *b, int64_t first, int64_t end, const bool is_8_bits)
+{
+	for (int64_t n = first; n < end; n++)
+		switch (b->rows) {
+		case 1: column(b, n, 1, is_8_bits); break;
+		case 2: column(b, n, 2, is_8_bits); break;
+		case 3: column(b, n, 3, is_8_bits); break;
+		default: column(b, n, 4, is_8_bits); break;
+		}
 }
 
 static void
 columns(const om_nbits *b, int64_t first, int64_t end)
 {
-	for (int64_t n = first; n < end; n++)
-		switch (b->rows) {
-		case 1: column(b, n, 1); break;
-		case 2: column(b, n, 2); break;
-		case 3: column(b, n, 3); break;
-		default: column(b, n, 4); break;
-		}
+	if (b->is_8_bits)
+		columns_of(b, first, end, true);
+	else
+		columns_of(b, first, end, false);
 }
 
 /* ---- Rounded rows. ---- */
@@ -92,38 +107,55 @@ enum { BYTES = 4 * VL, PIECE = 16 };  /* of a vector; a block is a multiple of P
 INLINE vec
 lane_scales(const om_nbits *b, const float *scales, int64_t at)
 {
-	const int64_t block = at / b->bytes;
+	const int64_t block = at / b->bytes, left = b->blocks - block;
 	float lanes[VL];
 
 	if (b->bytes % BYTES == 0)
 		return vec_all(scales[block]);
-	if (b->bytes == PIECE && block + VL / 4 <= b->blocks)
+	if (b->bytes == PIECE && VL / 4 <= left)
 		return vec_repeat_four(scales + block);
-	for (int k = 0; k < VL; k++) {
-		const int64_t own = (at + 4 * k) / b->bytes;
-		lanes[k] = scales[own < b->blocks ? own : block];
-	}
+	for (int k = 0; k < VL; k++)
+		lanes[k] = scales[block];
+	if (b->bytes == PIECE)
+		for (int k = 0; k < VL; k++)
+			lanes[k] = scales[block + (k / 4 < left ? k / 4 : 0)];
+	else if (b->bytes == 2 * PIECE)
+		for (int k = 8; k < VL; k++)
+			lanes[k] = scales[block + (k / 8 < left ? k / 8 : 0)];
+	else
+		for (int k = 0; k < VL; k++) {
+			const int64_t own = (at + 4 * k) / b->bytes;
+			lanes[k] = scales[own < b->blocks ? own : block];
+		}
 	return vec_load(lanes);
 }
 
-INLINE void
-add_rounded(const om_nbits *b, const om_nbits_bytes *r, const uint8_t *w, const float *scales, int64_t at, const int rows, vec *sum)
+/* The products with the bytes of `q`, in lanes of four, and with rows at byte `at`. */
+INLINE ivec
+dots_of(const om_nbits_bytes *r, ivec q, int64_t at, const bool is_8_bits)
 {
-	const int64_t whole = om_nbits_whole(b);
-	const ivec q = *(const ivec *)(const void *)w, low = q & 0x0f0f0f0f, high = (ivec)((uvec)q >> 4) & 0x0f0f0f0f;
-	const vec scale = lane_scales(b, scales, at);
+	const ivec low = q & 0x0f0f0f0f, high = (ivec)((uvec)q >> 4) & 0x0f0f0f0f, even = *(const ivec *)(const void *)(r->even + at);
 
-	UNROLL
-	for (int k = 0; k < rows; k++) {
-		const ivec even = *(const ivec *)(const void *)(r->even + k * whole + at);
-		const ivec odd = *(const ivec *)(const void *)(r->odd + k * whole + at);
-		const ivec dots = vec_dot_small(vec_dot_small((ivec){0}, low, even), high, odd);
-		sum[k] += __builtin_convertvector(dots, vec) * (scale * vec_load(r->scales + (k * whole + at) / 4));
-	}
+	if (is_8_bits)
+		return vec_dot_small((ivec){0}, low, even) + 16 * vec_dot_small((ivec){0}, high, even);
+	return vec_dot_small(vec_dot_small((ivec){0}, low, even), high, *(const ivec *)(const void *)(r->odd + at));
 }
 
 INLINE void
-rounded_column(const om_nbits *b, const om_nbits_bytes *r, int64_t n, const int rows)
+add_rounded(const om_nbits *b, const om_nbits_bytes *r, ivec q, const float *scales, int64_t at, const int rows,
+	const bool is_8_bits, vec *sum)
+{
+	const int64_t whole = om_nbits_whole(b);
+	const vec scale = lane_scales(b, scales, at);
+
+	UNROLL
+	for (int k = 0; k < rows; k++)
+		sum[k] += __builtin_convertvector(dots_of(r, q, k * whole + at, is_8_bits), vec)
+			* (scale * vec_load(r->scales + (k * whole + at) / 4));
+}
+
+INLINE void
+rounded_column(const om_nbits *b, const om_nbits_bytes *r, int64_t n, const int rows, const bool is_8_bits)
 {
 	const int64_t half = b->blocks * b->bytes;
 	const uint8_t *w = b->weights + n * half;
@@ -133,26 +165,33 @@ rounded_column(const om_nbits *b, const om_nbits_bytes *r, int64_t n, const int 
 
 	for (; at + BYTES <= half; at += BYTES) {
 		__builtin_prefetch(w + at + 1024, 0, 3);
-		add_rounded(b, r, w + at, scales, at, rows, sum);
+		add_rounded(b, r, *(const ivec *)(const void *)(w + at), scales, at, rows, is_8_bits, sum);
 	}
-	if (at < half) {
-		uint8_t rest[BYTES] = {0};
-		memcpy(rest, w + at, (size_t)(half - at));
-		add_rounded(b, r, rest, scales, at, rows, sum);
-	}
-	store_column(b, n, rows, sum);
+	if (at < half)
+		add_rounded(b, r, (ivec)vec_load_some((const float *)(const void *)(w + at), (half - at) / 4), scales, at, rows, is_8_bits,
+			sum);
+	store_column(b, n, rows, is_8_bits, sum);
+}
+
+INLINE void
+rounded_of(const om_nbits *b, const om_nbits_bytes *r, int64_t first, int64_t end, const bool is_8_bits)
+{
+	for (int64_t n = first; n < end; n++)
+		switch (b->rows) {
+		case 1: rounded_column(b, r, n, 1, is_8_bits); break;
+		case 2: rounded_column(b, r, n, 2, is_8_bits); break;
+		case 3: rounded_column(b, r, n, 3, is_8_bits); break;
+		default: rounded_column(b, r, n, 4, is_8_bits); break;
+		}
 }
 
 static void
 rounded(const om_nbits *b, const om_nbits_bytes *r, int64_t first, int64_t end)
 {
-	for (int64_t n = first; n < end; n++)
-		switch (b->rows) {
-		case 1: rounded_column(b, r, n, 1); break;
-		case 2: rounded_column(b, r, n, 2); break;
-		case 3: rounded_column(b, r, n, 3); break;
-		default: rounded_column(b, r, n, 4); break;
-		}
+	if (b->is_8_bits)
+		rounded_of(b, r, first, end, true);
+	else
+		rounded_of(b, r, first, end, false);
 }
 
 extern const om_nbits_kernels OM_TABLE(om_nbits_kernels);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MatMulNBits of a few rows: the 4-bit weights are read as they are, instead of a matrix of floats made of them.  Where
+/* MatMulNBits of a few rows: the weights of 4 or 8 bits are read as they are, instead of a matrix of floats made of them.  Where
  * `accuracy_level` allows it, the rows are rounded to 8 bits. */
 #include <config.h>
 
@@ -41,26 +41,27 @@ static bool
 nbits_supports(const om_op_context *c)
 {
 	const int64_t k = om_attr_int(c->op, "K"), n = om_attr_int(c->op, "N"), block = om_attr_int(c->op, "block_size");
+	const int64_t bits = om_attr_int(c->op, "bits");
 
-	if (om_attr_int(c->op, "bits") != 4 || om_attr_int(c->op, "weight_prepacked") || om_has_in(c, GROUPS) || block < 32
+	if ((bits != 4 && bits != 8) || om_attr_int(c->op, "weight_prepacked") || om_has_in(c, GROUPS) || block < 32
 	    || block % 32 || block > INT32_MAX || k < 1 || n < 1 || k > INT32_MAX || n > INT32_MAX
 	    || (om_has_in(c, ZEROS) && c->in[ZEROS].type != OM_UINT8) || rows_of(c) < 1 || rows_of(c) > MOST_ROWS)
 		return false;
 	const int64_t blocks = (k + block - 1) / block;
-	return has_count(c, X, rows_of(c) * k) && has_count(c, WEIGHTS, n * blocks * block / 2) && has_count(c, SCALES, n * blocks)
-	    && has_count(c, ZEROS, n * ((blocks + 1) / 2)) && has_count(c, BIAS, n);
+	return has_count(c, X, rows_of(c) * k) && has_count(c, WEIGHTS, n * blocks * (block * bits / 8)) && has_count(c, SCALES, n * blocks)
+	    && has_count(c, ZEROS, n * ((blocks * bits + 7) / 8)) && has_count(c, BIAS, n);
 }
 
 static om_status
 nbits_prepare(om_op_context *c, void **state)
 {
 	struct nbits *s = *state;
-	const int64_t block = om_attr_int(c->op, "block_size");
+	const int64_t block = om_attr_int(c->op, "block_size"), bits = om_attr_int(c->op, "bits");
 
 	s->k = om_attr_int(c->op, "K");
 	s->rows = rows_of(c);
-	s->b = (om_nbits){.columns = om_attr_int(c->op, "N"), .blocks = (s->k + block - 1) / block, .bytes = block / 2};
-	s->b.zero_bytes = (s->b.blocks + 1) / 2;
+	s->b = (om_nbits){.columns = om_attr_int(c->op, "N"), .blocks = (s->k + block - 1) / block, .bytes = block * bits / 8, .is_8_bits = bits == 8};
+	s->b.zero_bytes = (s->b.blocks * bits + 7) / 8;
 	s->rounds = om_attr_int(c->op, "accuracy_level") == LEVEL_OF_BYTES;
 	return OM_OK;
 }
@@ -74,7 +75,7 @@ static uint64_t
 room_of(const struct nbits *s, char *base, struct room *r)
 {
 	const int64_t half = s->rounds ? om_nbits_whole(&s->b) : om_nbits_half(&s->b) * (int64_t)sizeof(float);
-	const int64_t bytes[] = {half, half, s->rounds ? half : 0, s->b.blocks * (int64_t)sizeof(float)};
+	const int64_t bytes[] = {half, s->b.is_8_bits ? 0 : half, s->rounds ? half : 0, s->b.blocks * (int64_t)sizeof(float)};
 	char **part[] = {&r->even, &r->odd, &r->scales, &r->sums};
 	uint64_t at = 0;
 
