@@ -4,7 +4,7 @@ noinst_LTLIBRARIES += libk_generic.la libkernels.la
 libk_generic_la_SOURCES = \
 	%D%/cpu/activation.c %D%/cpu/activation.h %D%/cpu/epilogue.h \
 	%D%/cpu/attention.c %D%/cpu/attention.h \
-	%D%/cpu/depthwise.c %D%/cpu/depthwise.h %D%/cpu/geometry.h %D%/cpu/grouped.c %D%/cpu/grouped.h \
+	%D%/cpu/depthwise.c %D%/cpu/depthwise.h %D%/cpu/geometry.h %D%/cpu/grouped.c %D%/cpu/grouped.h %D%/cpu/halves.c %D%/cpu/halves.h \
 	%D%/cpu/elementwise.c %D%/cpu/elementwise.def %D%/cpu/elementwise.h \
 	%D%/cpu/kernels.c %D%/cpu/kernels.h \
 	%D%/cpu/layer.h %D%/cpu/layer_gemm.c %D%/cpu/layer_plan.h %D%/cpu/layer_tile.c %D%/cpu/layer_tile.h %D%/cpu/layer_winograd.c \

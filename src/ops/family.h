@@ -144,6 +144,7 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(update) \
 	_(fast_elementwise)   /* of float32: after the families whose kernels they take precedence over */ \
 	_(fast_group_query) \
+	_(fast_halves) \
 	_(fast_nbits) \
 	_(fast_norm) \
 	_(fast_quant) \

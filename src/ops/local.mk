@@ -7,7 +7,7 @@ libops_la_SOURCES += \
 	%D%/control/container.c %D%/control/container.h %D%/control/control.c %D%/control/sequence.c %D%/family.h %D%/slices.h \
 	%D%/cpu/activation.c %D%/cpu/activation.h %D%/cpu/cpu_attention.c %D%/cpu/cpu_chain.c %D%/cpu/cpu_conv.c %D%/cpu/cpu_conv.h %D%/cpu/cpu_conv_reference.c \
 	%D%/cpu/channels_last.c %D%/cpu/channels_last.h \
-	%D%/cpu/cpu_rnn.c %D%/cpu/cpu_conv_transpose.c %D%/cpu/cpu_depthwise.c %D%/cpu/cpu_expanded.c %D%/cpu/cpu_grouped.c %D%/cpu/cpu_layer.c %D%/cpu/cpu_layer.h %D%/cpu/cpu_pool.c %D%/cpu/cpu_qlayer.c %D%/cpu/cpu_qlayer.h %D%/cpu/fast_elementwise.c %D%/cpu/fast_group_query.c %D%/cpu/fast_nbits.c %D%/cpu/fast_norm.c %D%/cpu/fast_quant.c %D%/cpu/fast_reduce.c %D%/cpu/fast_softmax.c %D%/cpu/fast_transpose.c %D%/cpu/fast_update.c \
+	%D%/cpu/cpu_rnn.c %D%/cpu/cpu_conv_transpose.c %D%/cpu/cpu_depthwise.c %D%/cpu/cpu_expanded.c %D%/cpu/cpu_grouped.c %D%/cpu/cpu_layer.c %D%/cpu/cpu_layer.h %D%/cpu/cpu_pool.c %D%/cpu/cpu_qlayer.c %D%/cpu/cpu_qlayer.h %D%/cpu/fast_elementwise.c %D%/cpu/fast_group_query.c %D%/cpu/fast_halves.c %D%/cpu/fast_nbits.c %D%/cpu/fast_norm.c %D%/cpu/fast_quant.c %D%/cpu/fast_reduce.c %D%/cpu/fast_softmax.c %D%/cpu/fast_transpose.c %D%/cpu/fast_update.c \
 	%D%/cpu/ranges.c %D%/cpu/ranges.h %D%/cpu/tiled_map.c %D%/cpu/tiled_map.h \
 	%D%/device/device_attention.c %D%/device/device_elementwise.c %D%/device/device_move.c %D%/device/device_nbits.c %D%/device/device_product.c %D%/device/device_quant.c %D%/device/device_recurrent.c %D%/device/device_reduce.c %D%/device/device_resize.c %D%/device/device_scan.c %D%/device/device_window.c \
 	%D%/device/launches.c %D%/device/launches.h %D%/device/product_batches.h \

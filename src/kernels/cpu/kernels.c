@@ -406,6 +406,7 @@ extern const om_product_kernels OM_TABLE(om_product_kernels);
 extern const om_attention_kernels OM_TABLE(om_attention_kernels);
 extern const om_recurrent_kernels OM_TABLE(om_recurrent_kernels);
 extern const om_epilogue_kernels OM_TABLE(om_epilogue_kernels);
+extern const om_half_kernels OM_TABLE(om_half_kernels);
 extern const om_layer_kernels OM_TABLE(om_layer_kernels);
 extern const om_depthwise_kernels OM_TABLE(om_depthwise_kernels);
 extern const om_grouped_kernels OM_TABLE(om_grouped_kernels);
@@ -442,6 +443,7 @@ extern const om_qlayer_kernels OM_TABLE(om_qlayer_kernels);
 		[OM_CURVE_TANH] = curve_tanh,                                  \
 	},                                                                     \
 	.epilogue = &OM_TABLE(om_epilogue_kernels),                            \
+	.half = &OM_TABLE(om_half_kernels),                                    \
 	.layer = &OM_TABLE(om_layer_kernels),                                  \
 	.depthwise = &OM_TABLE(om_depthwise_kernels),                          \
 	.grouped = &OM_TABLE(om_grouped_kernels),                              \

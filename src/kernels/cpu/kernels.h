@@ -15,6 +15,7 @@
 #include "kernels/cpu/depthwise.h"
 #include "kernels/cpu/epilogue.h"
 #include "kernels/cpu/grouped.h"
+#include "kernels/cpu/halves.h"
 #include "kernels/cpu/layer.h"
 #include "kernels/cpu/pool_lines.h"
 #include "kernels/cpu/nbits.h"
@@ -74,6 +75,7 @@ typedef struct om_kernels {
 	const struct om_attention_kernels *attention; /* attention.h */
 	const struct om_recurrent_kernels *recurrent; /* recurrent.h */
 	const om_epilogue_kernels *epilogue;
+	const om_half_kernels *half;
 	const om_layer_kernels *layer;
 	const om_nbits_kernels *nbits;
 	const om_qlayer_kernels *qlayer;

@@ -16,6 +16,7 @@
 #include "base/shape.h"
 #include "ir/query.h"
 #include "kernels/cpu/attention.h"
+#include "kernels/cpu/kernels.h"
 #include "opdef/numbers.h"
 #include "opdef/op_context.h"
 #include "ops/cpu/cpu_conv.h"
@@ -344,7 +345,9 @@ head_at(const struct attention *s, int k, int64_t n)
 static void
 take_row(om_dtype t, const uint16_t *x, int64_t step, int64_t n, float *y)
 {
-	if (step == 1)
+	if (step == 1 && t == OM_FLOAT16)
+		om_kernels_get()->half->widen(y, x, n);
+	else if (step == 1)
 		om_convert(OM_FLOAT32, y, t, x, n, false);
 	for (int64_t j = 0; step != 1 && j < n; j++)
 		y[j] = (float)om_get(t, x, j * step);

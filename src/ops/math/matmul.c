@@ -102,6 +102,18 @@ wide_scratch(const om_op_context *c, uint64_t room)
 		om_size_sum(om_floats_of(&c->in[0]), om_floats_of(&c->in[1])));
 }
 
+static void
+widen_input(const om_op_context *c, uint32_t k, char *to)
+{
+	const om_tensor *t = &c->in[k];
+	float *y = (float *)(void *)to;
+
+	if (t->type == OM_FLOAT16)
+		om_kernels_get()->half->widen(y, t->data, om_shape_count(&t->shape));
+	else
+		om_widen(t->type, t->data, om_shape_count(&t->shape), y);
+}
+
 /* Convert inputs 0 and 1 and allocate the output in scratch, after `room` bytes of workspace. */
 static void
 widen(const om_op_context *c, uint64_t room, struct product *p)
@@ -115,10 +127,10 @@ widen(const om_op_context *c, uint64_t room, struct product *p)
 	if (!om_is_half(c->in[0].type))
 		return;
 	p->a = at;
-	om_widen(c->in[0].type, c->in[0].data, om_shape_count(&c->in[0].shape), (float *)at);
+	widen_input(c, 0, at);
 	at += om_floats_of(&c->in[0]);
 	p->b = at;
-	om_widen(c->in[1].type, c->in[1].data, om_shape_count(&c->in[1].shape), (float *)at);
+	widen_input(c, 1, at);
 	p->c = at + om_floats_of(&c->in[1]);
 }
 
