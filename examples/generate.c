@@ -477,7 +477,7 @@ pipeline_with(const char *pass, const char *more, int64_t rows)
 	char *text = malloc(size);
 
 	if (text)
-		snprintf(text, size, "%.*s%s=%" PRId64 "%s%s", (int)before, all, more, rows, *more ? "," : "", all + before);
+		snprintf(text, size, "%.*s%s=%" PRId64 "%s%s", (int)before, all, more, rows, *more ? "," : ":rings=1", all + before);
 	return text;
 }
 

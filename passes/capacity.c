@@ -8,7 +8,10 @@
  * other readers get the rows that the model has, as a Slice of the buffer: what reads views reads them where they are.
  *
  * The caller passes buffers in which the first rows are those of the input of the model.  om_prog.io_alias has the axis and
- * the numbers of rows.  If these numbers are open, an attention op that is told them by other inputs serves all of them. */
+ * the numbers of rows.  If these numbers are open, an attention op that is told them by other inputs serves all of them.
+ *
+ * With the option `rings`, the cache of an attention op with a window is a ring of as many rows instead.  It is no cache of the
+ * model any more, which would have all rows, or the last ones in order: only the op itself can read it. */
 #include <config.h>
 
 #include <string.h>
@@ -16,6 +19,8 @@
 #include "ir/query.h"
 #include "onnxmem/builder.h"
 #include "onnxmem/pass.h"
+#include "opdef/cpu_domain.h"
+#include "opdef/op_context.h"
 #include "opdef/rewrite_internal.h"
 
 struct cache {
@@ -147,6 +152,73 @@ change_open(om_run *r, const struct cache *c, int64_t rows)
 	om_count(r, "bytes", om_value_bytes(c->past));
 	return OM_OK;
 }
+
+/* ---- Rings. ---- */
+
+/* May the caches of the op, which are states that grow, be rings?  Scores of a bias are those of the rows in order. */
+static bool
+may_be_rings(om_run *r, om_prog *p, const om_op *op, const struct writer *w, int64_t rows)
+{
+	enum { BIAS = 10, MOST_OUT = 3 };
+	const int64_t window = om_attr_int(op, "local_window_size");
+
+	if (window < 1 || window >= rows || op->nout > MOST_OUT || om_attr_int(op, "causal") == 0 || (op->nin > BIAS && op->in[BIAS]))
+		return false;
+	for (int i = 0; i < 2; i++) {
+		if (op->nin <= w->cache[i].in || op->nout <= w->cache[i].out || !op->in[w->cache[i].in] || !op->out[w->cache[i].out])
+			return false;
+		const struct cache c = {.r = r, .p = p, .past = op->in[w->cache[i].in], .present = op->out[w->cache[i].out], .axis = 2};
+		if (growing_axis(c.past, c.present) != c.axis || !may_be_open(&c))
+			return false;
+	}
+	return true;
+}
+
+/* The op of org.onnxmem.cpu, which has the same inputs, outputs and attributes. */
+static om_status
+make_rings(om_run *r, om_prog *p, om_op *op, const struct writer *w)
+{
+	om_op *ring = om_op_new(p, OM_CPU_DOMAIN, op->type, 1, op->nin, op->nout);
+	const int64_t window = om_attr_int(op, "local_window_size");
+	om_value **out = om_memdup(r->scratch, op->out, op->nout * sizeof *out);
+
+	for (uint32_t i = 0; i < op->nattr; i++)
+		om_op_add_attr(p, ring, &op->attr[i]);
+	for (uint32_t i = 0; i < op->nin; i++)
+		om_op_set_in(ring, i, op->in[i]);
+	ring->name = op->name;
+	ring->phase = op->phase;
+	om_op_insert(op, ring);
+	om_op_remove(op);
+	for (uint32_t i = 0; i < ring->nout; i++)
+		om_op_set_out(ring, i, out[i]);
+	for (int i = 0; i < 2; i++) {
+		om_shape *of[] = {&ring->in[w->cache[i].in]->shape, &ring->out[w->cache[i].out]->shape};
+		for (int k = 0; k < 2; k++) {
+			of[k]->dim[2] = window;
+			of[k]->sym[2] = NULL;
+		}
+		om_count(r, "rings", 1);
+		om_count(r, "bytes", om_value_bytes(ring->in[w->cache[i].in]));
+	}
+	return om_op_infer(r->session, p, ring);
+}
+
+static om_status
+change_windows(om_run *r, om_prog *p, int64_t rows)
+{
+	for (om_op *op = p->first->first, *next; op; op = next) {
+		next = op->next;
+		for (size_t k = 0; k < sizeof writers / sizeof writers[0]; k++)
+			if (is_op(op, writers[k].domain, writers[k].type) && may_be_rings(r, p, op, &writers[k], rows)) {
+				OM_TRY(make_rings(r, p, op, &writers[k]));
+				break;
+			}
+	}
+	return OM_OK;
+}
+
+/* ---- Buffers. ---- */
 
 static om_value *
 indices(const struct cache *c, const char *stem, int64_t n, int64_t is)
@@ -284,9 +356,10 @@ change_pair(om_run *r, om_prog *p, om_io_alias *a, int64_t rows)
 static om_status
 run(om_run *r, om_prog *p)
 {
-	uint64_t rows;
+	uint64_t rows, rings;
 
 	OM_TRY(om_option_number(r, "rows", &rows));
+	OM_TRY(om_option_number(r, "rings", &rings));
 	if (rows == 0)
 		return OM_OK;
 	if (rows > INT32_MAX)
@@ -296,6 +369,8 @@ run(om_run *r, om_prog *p)
 			"for cpu");
 	if (p->nio_alias == 0)
 		OM_TRY(om_prog_states_by_name(r->session, p, "auto"));
+	if (rings)
+		OM_TRY(change_windows(r, p, (int64_t)rows));
 	for (uint32_t k = 0; k < p->nio_alias; k++)
 		OM_TRY(change_pair(r, p, &p->io_alias[k], (int64_t)rows));
 	return OM_OK;
@@ -303,11 +378,13 @@ run(om_run *r, om_prog *p)
 
 static const om_pass_option options[] = {
 	{"rows", "0", "rows of each buffer; 0: caches stay as they are"},
+	{"rings", "0", "1: the cache of an attention with a window of fewer rows is a ring of as many, which only this attention reads"},
 	{0}
 };
 
 static const om_pass_counter counters[] = {
 	{"caches", "caches that became buffers with spare rows"},
+	{"rings", "caches that became rings"},
 	{"bytes", "their sizes"},
 	{"copied", "caches that grow, but not in a way that leaves their rows where they are"},
 	{0}
@@ -317,6 +394,9 @@ static const om_pass_flag flags[] = {
 	{.name = "capacity", .option = "rows", .arg = "ROWS", .kind = OM_FLAG_NUMBER, .min = 1, .max = INT32_MAX, .adds = true,
 		.brief = "caches that grow are buffers of ROWS rows, where a run writes its new rows in place: outputs that are an input "
 			"with rows appended, as --tie or else their names tell. For target cpu"},
+	{.name = "rings", .option = "rings", .value = "1",
+		.brief = "with --capacity: the cache of an attention with a window of fewer rows is a ring of as many rows, in an order of "
+			"its own; inputs and outputs that are caches have the size of the window"},
 	{0}
 };
 

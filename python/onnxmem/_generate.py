@@ -83,7 +83,7 @@ class _Decoder:
 
     def __init__(self, model: Model, rows: int, dims: Mapping[str, int], cache: str | None, options: dict[str, Any],
                  fixed: Mapping[str, Any]) -> None:
-        self._base = {**options, "flags": {**options.get("flags", {}), "capacity": rows}}
+        self._base = {**options, "flags": {**options.get("flags", {}), "capacity": rows, "rings": True}}
         self.program = Program(model, self._base)
         self._dims, self._rows = dict(dims), rows
         self._cache = os.fsencode(cache) if cache is not None else None

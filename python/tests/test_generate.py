@@ -171,6 +171,12 @@ def test_caches_that_slide(models: pathlib.Path, tmp_path: pathlib.Path) -> None
         assert list(generation) == tokens
         assert generation.stats.plans == 2 and generation.stats.copied_bytes == 0
         assert generation.stats.cache_bytes == 2 * 2 * rows * 16 * 4 and generation._decoder._all is not None
+    for prompt in (PROMPT, [*PROMPT, 1, 5, 9, 2, 6, 5]):
+        ring = onnxmem.generate(tmp_path / "window.onnx", prompt, max_tokens=20)
+        assert list(ring) == without_cache(tmp_path / "window.onnx", prompt, 20, 16)
+        assert ring.stats.plans == 2 and ring.stats.copied_bytes == 0
+        assert ring.stats.cache_bytes == 2 * 2 * 4 * 16 * 4 and ring._decoder._all is not None
+        assert list(onnxmem.generate(tmp_path / "window.onnx", prompt, max_tokens=20, precise=True)) == ring.tokens
     with pytest.raises(onnxmem.Error, match="at least local_window_size rows, which are 4, not 0"):
         list(onnxmem.generate(slides, PROMPT, max_tokens=20))
 

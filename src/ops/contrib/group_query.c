@@ -7,13 +7,17 @@
  * cache may be computed over the past one: its rows stay in place, and rows after the new ones keep what they were.
  *
  * A cache that slides holds the last positions only, from row 0 on, as many as om_group_query_resident() says.
+ * GroupQueryAttention of org.onnxmem.cpu, which the pass capacity makes, has a ring instead, whose rows do not move: the
+ * row of a position is the remainder of its division by the number of rows.
  * A quantized cache holds integers, with a scale for all or for each element of a head; new rows are rounded before
  * they are used. */
 #include <config.h>
 
 #include <math.h>
+#include <string.h>
 
 #include "opdef/columns.h"
+#include "opdef/cpu_domain.h"
 #include "base/arena_internal.h"
 #include "base/shape.h"
 #include "ir/query.h"
@@ -31,6 +35,8 @@ om_group_query_resident(const struct om_group_query *g, int64_t length)
 {
 	const int64_t step = g->past - g->window + 1, over = length - g->past;
 
+	if (g->is_ring)
+		return over <= 0 ? length : g->past;
 	return !g->slides || over <= 0 ? length : length - step * (over / step + (over % step != 0));
 }
 
@@ -56,7 +62,8 @@ read_storage(const om_op_context *c, struct om_group_query *g)
 static om_status
 read_slides(const om_op_context *c, struct om_group_query *g)
 {
-	g->slides = om_attr_int(c->op, "sliding_window_cache") != 0;
+	g->is_ring = strcmp(c->op->domain, OM_CPU_DOMAIN) == 0;
+	g->slides = g->is_ring || om_attr_int(c->op, "sliding_window_cache") != 0;
 	if (g->slides && (!om_has_in(c, PAST_KEY) || g->window < 1 || g->window > INT32_MAX))
 		return om_wrong(c, "a cache that slides requires past_key, past_value and local_window_size");
 	if (g->slides && g->past >= 0 && g->past < g->window)
@@ -432,6 +439,13 @@ struct rows {
 	int64_t b, before, length, resident, first;
 };
 
+/* The row of a cache that has the `i`-th of its positions, of which the first one is `first`. */
+static int64_t
+place_in(const struct om_group_query *g, int64_t first, int64_t i)
+{
+	return g->is_ring ? (first + i) % g->past : i;
+}
+
 /* Collect the rows of a head in scratch. */
 static om_status
 collect(const om_op_context *c, const struct om_group_query *g, const struct rows *r, int64_t h, const struct pieces *p)
@@ -439,7 +453,7 @@ collect(const om_op_context *c, const struct om_group_query *g, const struct row
 	for (int k = 0; k < 2; k++) {
 		double *row = k == 0 ? p->key : p->value;
 		for (int64_t i = 0; i < r->resident; i++)
-			read_cached(c, g, k, h, (r->b * g->kv + h) * g->past + i, row + i * g->size);
+			read_cached(c, g, k, h, (r->b * g->kv + h) * g->past + place_in(g, r->first, i), row + i * g->size);
 		for (int64_t s = 0; s < g->queries && r->resident + s < rows_of(g); s++) {
 			double *x = row + (r->resident + s) * g->size;
 			read_new(c, g, k + 1, r->b, s, h, x);
@@ -483,7 +497,7 @@ update_cache(const om_op_context *c, const struct om_group_query *g, const struc
 		leave_rows(c, g, k, head, used, g->total);
 		for (int64_t i = 0; i < used; i++)
 			if (i < kept)
-				write_cached(c, g, k, h, head * g->total + i, row + (all - kept + i) * g->size);
+				write_cached(c, g, k, h, head * g->total + place_in(g, r->length - kept, i), row + (all - kept + i) * g->size);
 			else
 				memset((char *)c->out[NEW_KEY + k].data + (size_t)((head * g->total + i) * row_of(g, k)
 					* om_dtype_bits(c->out[NEW_KEY + k].type) / 8), 0,
@@ -630,18 +644,28 @@ static const om_attr_spec group_attrs[] = {
 
 #define OF_REALS (OF(BFLOAT16) | OF(FLOAT16) | OF(FLOAT32))
 
+#define GROUP_TYPES                                                            \
+	OF_REALS, LIKE(0), LIKE(0), OF_REALS | OF_BYTES, OF_REALS | OF_BYTES, OF(INT32), LIKE(5), LIKE(0), LIKE(0), OF(INT64), LIKE(0), \
+	LIKE(0), OF(FLOAT32), OF(FLOAT32), LIKE(0), LIKE(0)
+
 const om_opdef om_ops_group_query[] = {
 	{.domain = "com.microsoft", .name = "GroupQueryAttention",
 	 .brief = "grouped-query attention with a key/value cache", .since = 1, .min_in = 1, .max_in = 16,
 	 .min_out = 1, .max_out = 4, .attrs = group_attrs, .infer = group_infer, .inplace = group_reuse, .cpu = group_cpu,
 	 .scratch = group_scratch, .cost = group_cost,
-	 .input_types = {OF_REALS, LIKE(0), LIKE(0), OF_REALS | OF_BYTES, OF_REALS | OF_BYTES,
-	    OF(INT32), LIKE(5), LIKE(0), LIKE(0), OF(INT64), LIKE(0), LIKE(0), OF(FLOAT32), OF(FLOAT32), LIKE(0), LIKE(0)}},
+	 .input_types = {GROUP_TYPES}},
+	{.domain = OM_CPU_DOMAIN, .name = "GroupQueryAttention",
+	 .brief = "grouped-query attention with a window, over a ring of as many rows", .since = 1, .min_in = 1, .max_in = 16,
+	 .min_out = 3, .max_out = 3, .attrs = group_attrs, .infer = group_infer, .inplace = group_reuse, .cpu = group_cpu,
+	 .scratch = group_scratch, .cost = group_cost,
+	 .input_types = {GROUP_TYPES}},
 	{0}
 };
 
 const om_kernel om_kernels_group_query[] = {
 	{.domain = "com.microsoft", .name = "GroupQueryAttention", .state_bytes = sizeof(struct om_group_query),
+	 .prepare = om_group_query_prepare, .workspace = group_scratch, .run = group_cpu},
+	{.domain = OM_CPU_DOMAIN, .name = "GroupQueryAttention", .state_bytes = sizeof(struct om_group_query),
 	 .prepare = om_group_query_prepare, .workspace = group_scratch, .run = group_cpu},
 	{0}
 };

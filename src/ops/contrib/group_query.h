@@ -21,6 +21,7 @@ struct om_group_query {
 	double scale, cap;
 	int64_t window;           /* attention window in keys; 0 or less: unlimited */
 	bool slides;              /* the cache holds the last positions only */
+	bool is_ring;             /* and that of position p is in row p modulo the number of rows */
 	bool is_quantized[2];     /* the cache of keys, of values */
 	int64_t bits;             /* of an element of a quantized cache: 4 or 8 */
 	bool is_open;             /* the total length is known only at run time, from neither input nor output */
@@ -40,7 +41,7 @@ om_status om_group_query_check(const om_op_context *c, const struct om_group_que
 om_status om_group_query_lengths(const om_op_context *c, const struct om_group_query *g, int64_t b, int64_t *before,
 	int64_t *length);
 
-/* The rows of a cache that so many positions leave: all of them, unless it slides. */
+/* The rows of a cache that so many positions leave: all of them, unless it slides.  A ring leaves the last ones. */
 int64_t om_group_query_resident(const struct om_group_query *g, int64_t length);
 
 #endif

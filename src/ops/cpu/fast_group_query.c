@@ -2,7 +2,10 @@
 /* GroupQueryAttention of float32: new rows are written to the present cache, which is then read where it is.
  *
  * The queries of the heads that share keys are rows of one attention when there is one query each, so that keys and
- * values are read once.  A present cache that is computed over the past one receives nothing but the new rows. */
+ * values are read once.  A present cache that is computed over the past one receives nothing but the new rows.
+ *
+ * A ring has the rows of its positions in another order, but as many as the window has: one query reads it where it is.
+ * For several queries the rows before and the new ones are collected in workspace, in order. */
 #include <config.h>
 
 #include <string.h>
@@ -10,6 +13,7 @@
 #include "base/shape.h"
 #include "ir/query.h"
 #include "kernels/cpu/attention.h"
+#include "opdef/cpu_domain.h"
 #include "opdef/numbers.h"
 #include "opdef/op_context.h"
 #include "ops/contrib/group_query.h"
@@ -25,6 +29,7 @@ struct sequence {
 	int64_t b, before, length;
 	int64_t resident, kept;   /* rows of the cache before, and after */
 	float *turned;            /* rotated queries, (queries, heads, size); NULL: they are not rotated */
+	float *lines[2];          /* rows of keys and values in order, (kv, past + queries, size); NULL: they are read in the cache */
 };
 
 static const float no_sink = 0;   /* of a smooth softmax */
@@ -35,7 +40,21 @@ group_supports(const om_op_context *c)
 	struct om_group_query g;
 
 	return om_group_query_read(c, &g) == OM_OK && om_has_out(c, NEW_KEY) && om_has_out(c, NEW_VALUE) && !g.is_quantized[0]
-	    && !g.is_quantized[1] && g.batch > 0 && g.queries > 0 && g.size > 0 && !(g.slides && g.queries > 1);
+	    && !g.is_quantized[1] && g.batch > 0 && g.queries > 0 && g.size > 0
+	    && (g.is_ring ? !om_has_in(c, OM_GROUP_BIAS) && g.past == g.window : !(g.slides && g.queries > 1));
+}
+
+/* Are the rows of a ring put in order? */
+static bool
+has_lines(const struct om_group_query *g)
+{
+	return g->is_ring && g->queries > 1;
+}
+
+static int64_t
+rows_of_line(const struct om_group_query *g)
+{
+	return has_lines(g) ? g->past + g->queries : g->total;
 }
 
 /* Attention of a sequence, without its number of keys. */
@@ -60,7 +79,7 @@ attention_of(const om_op_context *c, const struct om_group_query *g)
 	a->col[OM_ATTENTION_Q] = a->col[OM_ATTENTION_K] = a->col[OM_ATTENTION_V] = a->col[OM_ATTENTION_Y] = 1;
 	b.step[0][OM_ATTENTION_Q] = b.step[0][OM_ATTENTION_Y] = group * size;
 	b.step[1][OM_ATTENTION_Q] = b.step[1][OM_ATTENTION_Y] = size;
-	b.step[0][OM_ATTENTION_K] = b.step[0][OM_ATTENTION_V] = g->total * size;
+	b.step[0][OM_ATTENTION_K] = b.step[0][OM_ATTENTION_V] = rows_of_line(g) * size;
 	if (bias) {
 		const int64_t head = bias->dim[1] == 1 ? 0 : g->queries * bias->dim[3];
 		a->has[OM_ATTENTION_MASK] = true;
@@ -83,6 +102,13 @@ turned_bytes(const struct om_group_query *g)
 	return g->rotates ? om_piece_size((uint64_t)(g->queries * g->heads * g->size) * sizeof(float)) : 0;
 }
 
+/* Of the keys or values of a sequence in order. */
+static uint64_t
+line_bytes(const struct om_group_query *g)
+{
+	return has_lines(g) ? om_piece_size((uint64_t)(g->kv * rows_of_line(g) * g->size) * sizeof(float)) : 0;
+}
+
 /* More keys than are in a block take no more workspace. */
 static uint64_t
 group_workspace(const om_op_context *c)
@@ -90,8 +116,8 @@ group_workspace(const om_op_context *c)
 	const struct om_group_query *g = c->state;
 	om_attention_batch b = attention_of(c, g);
 
-	b.a.keys = g->is_open ? OM_ATTENTION_KEYS : g->total;
-	return om_size_sum(turned_bytes(g), om_attention_workspace(&b.a, om_call_workers(c)));
+	b.a.keys = g->is_open ? OM_ATTENTION_KEYS : rows_of_line(g);
+	return om_size_sum(om_size_sum(turned_bytes(g), 2 * line_bytes(g)), om_attention_workspace(&b.a, om_call_workers(c)));
 }
 
 /* ---- Rows. ---- */
@@ -161,6 +187,50 @@ keep_rows(const struct sequence *q, float *to, const float *past)
 	leave_rows(g, to, past, used, g->total);
 }
 
+/* Write the new rows of head `h` of operand `k`, 1 keys or 2 values, from row `first` on. */
+static void
+write_rows(const struct sequence *q, int k, int64_t h, int64_t first, float *y)
+{
+	const struct om_group_query *g = q->g;
+
+	for (int64_t s = 0; s < g->queries; s++)
+		if (k == 1)
+			turn(q, s, new_row(q, k, s, h), y + (first + s) * g->size);
+		else
+			memcpy(y + (first + s) * g->size, new_row(q, k, s, h), (size_t)g->size * sizeof *y);
+}
+
+/* Copy the rows of the positions [position, position + n) of a ring, which begin at row `row` of the others, there and back. */
+static void
+copy_ring(const struct om_group_query *g, float *to, const float *from, int64_t position, int64_t n, bool is_to)
+{
+	for (int64_t i = 0, some; i < n; i += some) {
+		const int64_t row = (position + i) % g->past;
+		some = g->past - row < n - i ? g->past - row : n - i;
+		memcpy(to + (is_to ? row : i) * g->size, from + (is_to ? i : row) * g->size, (size_t)(some * g->size) * sizeof *to);
+	}
+}
+
+/* A ring: past rows that are elsewhere are copied, then new rows replace those of the same place. */
+static void
+update_ring(const struct sequence *q, int k, int64_t h, float *y, const float *past)
+{
+	const struct om_group_query *g = q->g;
+
+	if (has_lines(g)) {
+		float *line = q->lines[k - 1] + h * rows_of_line(g) * g->size;
+		copy_ring(g, line, past, q->before - q->resident, q->resident, false);
+		write_rows(q, k, h, q->resident, line);
+		if (y != past)
+			memcpy(y, past, (size_t)(g->past * g->size) * sizeof *y);
+		copy_ring(g, y, line + (q->resident + q->length - q->before - q->kept) * g->size, q->length - q->kept, q->kept, true);
+		return;
+	}
+	if (y != past)
+		memcpy(y, past, (size_t)(g->past * g->size) * sizeof *y);
+	write_rows(q, k, h, (q->length - 1) % g->past, y);
+}
+
 static void
 update_heads(void *arg, int64_t from, int64_t to, uint32_t worker)
 {
@@ -173,13 +243,14 @@ update_heads(void *arg, int64_t from, int64_t to, uint32_t worker)
 		for (int k = 1; k <= 2; k++) {
 			const om_tensor *past = &q->c->in[OM_GROUP_PAST_KEY + k - 1];
 			float *y = (float *)q->c->out[NEW_KEY + k - 1].data + (q->b * g->kv + h) * g->total * g->size;
-			keep_rows(q, y, om_has_in(q->c, OM_GROUP_PAST_KEY)
-				? (const float *)past->data + (q->b * g->kv + h) * g->past * g->size : NULL);
-			for (int64_t s = 0; s < g->queries; s++)
-				if (k == 1)
-					turn(q, s, new_row(q, k, s, h), y + (first + s) * g->size);
-				else
-					memcpy(y + (first + s) * g->size, new_row(q, k, s, h), (size_t)g->size * sizeof *y);
+			const float *x = om_has_in(q->c, OM_GROUP_PAST_KEY)
+				? (const float *)past->data + (q->b * g->kv + h) * g->past * g->size : NULL;
+			if (g->is_ring) {
+				update_ring(q, k, h, y, x);
+				continue;
+			}
+			keep_rows(q, y, x);
+			write_rows(q, k, h, first, y);
 		}
 		for (int64_t i = h * group * g->queries; q->turned && i < (h + 1) * group * g->queries; i++) {
 			const int64_t head = i / g->queries, s = i % g->queries;
@@ -196,12 +267,13 @@ attend(const struct sequence *q, void *room)
 	const om_op_context *c = q->c;
 	const struct om_group_query *g = q->g;
 	om_attention_batch b = attention_of(c, g);
-	const int64_t all = g->is_causal ? q->kept : q->resident + q->length - q->before;
+	const int64_t all = has_lines(g) ? q->resident + g->queries : g->is_causal ? q->kept : q->resident + q->length - q->before;
 	const int64_t low = g->queries == 1 && g->window > 0 && all > g->window ? all - g->window : 0;
 	const int64_t cache = q->b * g->kv * g->total * g->size + low * g->size, out = q->b * g->queries * g->heads * g->size;
 	const om_tensor *bias = om_has_in(c, OM_GROUP_BIAS) ? &c->in[OM_GROUP_BIAS] : NULL;
 	om_attention_data at = {.q = q->turned ? q->turned : new_row(q, 0, 0, 0),
-		.k = (const float *)c->out[NEW_KEY].data + cache, .v = (const float *)c->out[NEW_VALUE].data + cache,
+		.k = has_lines(g) ? q->lines[0] : (const float *)c->out[NEW_KEY].data + cache,
+		.v = has_lines(g) ? q->lines[1] : (const float *)c->out[NEW_VALUE].data + cache,
 		.y = (float *)c->out[Y].data + out,
 		.sink = om_has_in(c, OM_GROUP_SINK) ? c->in[OM_GROUP_SINK].data : g->smooth ? &no_sink : NULL};
 
@@ -230,8 +302,10 @@ group_run(om_op_context *c)
 	const int64_t total = *(const int32_t *)c->in[OM_GROUP_TOTAL].data;
 	struct om_group_query g = *(const struct om_group_query *)c->state;
 	struct sequence q = {.c = c, .g = &g, .turned = g.rotates ? c->scratch : NULL};
-	char *room = (char *)c->scratch + turned_bytes(&g);
+	char *lines = (char *)c->scratch + turned_bytes(&g), *room = lines + 2 * line_bytes(&g);
 
+	q.lines[0] = (float *)(void *)lines;
+	q.lines[1] = (float *)(void *)(lines + line_bytes(&g));
 	if (!g.slides)
 		g.total = total > g.past ? total : g.past;
 	OM_TRY(om_group_query_check(c, &g));
@@ -246,10 +320,14 @@ group_run(om_op_context *c)
 	return OM_OK;
 }
 
+#define KERNEL_OF(domain_of)                                                   \
+	{.domain = domain_of, .name = "GroupQueryAttention", .is_fast = true,  \
+	 .types = {OF(FLOAT32), OF(FLOAT32), OF(FLOAT32), OF(FLOAT32), OF(FLOAT32), OF(INT32), OF(INT32)}, \
+	 .state_bytes = sizeof(struct om_group_query), .supports = group_supports, .prepare = om_group_query_prepare, \
+	 .workspace = group_workspace, .run = group_run}
+
 const om_kernel om_kernels_fast_group_query[] = {
-	{.domain = "com.microsoft", .name = "GroupQueryAttention", .is_fast = true,
-	 .types = {OF(FLOAT32), OF(FLOAT32), OF(FLOAT32), OF(FLOAT32), OF(FLOAT32), OF(INT32), OF(INT32)},
-	 .state_bytes = sizeof(struct om_group_query), .supports = group_supports, .prepare = om_group_query_prepare,
-	 .workspace = group_workspace, .run = group_run},
+	KERNEL_OF("com.microsoft"),
+	KERNEL_OF(OM_CPU_DOMAIN),
 	{0}
 };
