@@ -44,6 +44,17 @@ for sizes in "1 0" "8 0" "1 24" "8 24" "3 5"; do
 	om run ranged.onnx $dims --fill deterministic --poison --expect own.npz | tail -2
 done
 om run ranged.onnx --dim sequence_length=1 --dim past_sequence_length=25 --fill deterministic
+# Inputs from files bind the sizes.
+rows() {
+	printf '\223NUMPY\001\000v\000%-117s\n' "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2, $1, 4), }" >rows.npy
+	head -c $((32 * $1)) /dev/zero | tr '\0' '>' >>rows.npy
+}
+for past in 0 5 24 25; do
+	rows $past
+	files="--input past_key_values.0.key:rows.npy --input past_key_values.0.value:rows.npy"
+	om run "$models/decoder.onnx" --dim sequence_length=2 $files --fill deterministic --save own.npz -q >/dev/null
+	om run ranged.onnx --dim sequence_length=2 $files --fill deterministic --poison --expect own.npz | tail -2
+done
 # The document of a plan has the states that it was made with: they hold without the options.
 om plan "$models/decoder.onnx" tied.onnx --dim sequence_length=1 --dim past_sequence_length=7 --target cpu --tie auto -q
 om report tied.onnx --stored -q | grep -E 'states|copied|to present'
