@@ -52,6 +52,7 @@ class Context:
         self._owned: list[tuple[Callable[[Any], Any], Any]] = [(lib.om_session_free, self.handle)]
         weakref.finalize(self, _free_all, self._owned)
         self._raised: BaseException | None = None
+        self._tell: Any = None
         lib.om_session_log(self.handle, _log, None, s.LOG_WARN)
         if progress:
             self._listen(progress)
@@ -119,6 +120,17 @@ class Context:
             except BaseException as error:   # of the handler of a signal
                 self.stop(error)
         return status[0]
+
+    def search(self, function: Callable[..., int], *arguments: Any) -> None:
+        """Call a function that searches, and check its status.
+
+        Ctrl-C ends a search whose progress someone watches with its best result; without ``progress`` nothing tells that apart from the
+        result of the whole search, and it is raised as ever.
+        """
+        status = self.call(function, *arguments)
+        if self._tell is not None and status == 0 and isinstance(self._raised, KeyboardInterrupt):
+            self._raised = StopSearch("Ctrl-C")
+        self.check(status)
 
     def check(self, status: int) -> None:
         """Raise what a callback or a signal raised, or the failure of a call."""

@@ -135,7 +135,7 @@ def pack(sizes: npt.ArrayLike, first: npt.ArrayLike | None = None, last: npt.Arr
       without a limit by default.  ``groups``: buffers that are placed back to back.
     * ``proven``: a lower bound that is known.  ``nodes`` and ``seconds`` limit the search; without ``seconds``, the result
       depends on the problem alone.  ``progress`` is called with (what, best, bound) after every attempt,
-      maybe in another thread; if it raises :class:`StopSearch`, the best packing so far is returned.
+      maybe in another thread; if it raises :class:`StopSearch`, or on Ctrl-C, the best packing so far is returned.
 
     The result is checked by code that shares nothing with the packer.  Raises :class:`BudgetError` if a limit of a pool is
     exceeded, :class:`InvalidModelError` for a problem that makes no sense, as buffers at fixed offsets that overlap.
@@ -194,7 +194,7 @@ def _set_pairs(problem: s.Problem, pairs: Any, n: int) -> Any:
 
 def _solve(problem: s.Problem, progress: Progress | None) -> None:
     context = Context(progress)
-    context.check(context.call(lib.om_pack_solve, context.handle, byref(problem)))
+    context.search(lib.om_pack_solve, context.handle, byref(problem))
     context.check(lib.om_pack_check_problem(context.handle, byref(problem)))
 
 

@@ -80,7 +80,7 @@ class PlanOptions(ModelOptions, total=False):
     time_limit: seconds to search for better packings; by default, work is limited.
     rematerialize: recompute cheap values, with at most so many percent more work.
     flags: options of passes by the names of the command line, without dashes.
-    progress: called with (what, best, bound) while a plan is searched, maybe in another thread.
+    progress: called with (what, best, bound) while a plan is searched, maybe in another thread; Ctrl-C then ends the search with the best plan so far.
     """
 
     target: str
@@ -425,7 +425,7 @@ class Program:
         """Run the passes; the program has a plan then, whose limits are checked."""
         host = self.request(target)
         pipeline = self._pipeline(program)
-        self.context.check(self.context.call(lib.om_host_run, host, program, pipeline))
+        self.context.search(lib.om_host_run, host, program, pipeline)
         if not program.contents.has & s.HAS_PLAN:
             raise UsageError(f"the passes {text(pipeline)} make no plan")
         self.limits(program)

@@ -144,7 +144,7 @@ def _tiled(program: Program, how: s.TileOptions) -> Tiling:
     program.bind(copy)
     host = program.request("generic")
     with Memory() as memory:
-        context.check(context.call(lib.om_host_tile, host, copy, byref(how), memory, byref(out)))
+        context.search(lib.om_host_tile, host, copy, byref(how), memory, byref(out))
         done = _told(out.contents, copy.contents.plan.contents.arena[0])
     program.limits(copy)
     lib.om_model_strip(program.handle)

@@ -73,7 +73,7 @@ def tune(model: Model, out: "str | os.PathLike[str] | None" = None, *, seconds: 
     planned, out_ = ctypes.POINTER(s.Prog)(), ctypes.POINTER(s.Tuned)()
     host = program.request("cpu")
     with Memory() as memory:
-        context.check(context.call(lib.om_host_tune, host, copy, byref(how), memory, byref(planned), byref(out_)))
+        context.search(lib.om_host_tune, host, copy, byref(how), memory, byref(planned), byref(out_))
         context.own(lib.om_prog_free, planned)
         found = _told(out_.contents)
     program.limits(planned)

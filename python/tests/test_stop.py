@@ -48,6 +48,13 @@ def test_ctrl_c_ends_a_search() -> None:
     interrupted(lambda: onnxmem.pack(**long_problem()))
 
 
+def test_ctrl_c_ends_a_search_that_is_watched_with_the_best_result() -> None:
+    def interrupt(what: str, best: int, bound: int) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+    packing = onnxmem.pack(**long_problem(), progress=interrupt)
+    assert packing.height >= packing.lower_bound > 0 and packing.pools[0].is_limited
+
+
 def test_a_callback_ends_a_search_with_the_best_result() -> None:
     def enough(what: str, best: int, bound: int) -> None:
         raise onnxmem.StopSearch
