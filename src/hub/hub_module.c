@@ -27,7 +27,7 @@ om_transfer_run(om_transfer *t)
 	t->end = OM_TRANSFER_LOCAL_ERROR;
 	t->received = 0;
 	t->retry_after = 0;
-	snprintf(t->reason, sizeof t->reason, "%s: %s", OM_HUB_MODULE, om_load_module_error());
+	snprintf(t->reason, sizeof t->reason, "the module for downloads cannot be loaded: %s; onnxmem.fetch() in Python takes none", om_load_module_error());
 }
 
 om_status
@@ -36,5 +36,5 @@ om_hub_unpack(om_hub *h, const char *archive, const char **folder)
 	const om_hub_calls *calls = find_calls();
 
 	return calls ? calls->unpack(h, archive, folder)
-		: om_fail(h->session, OM_IO, "%s cannot be unpacked: %s: %s", archive, OM_HUB_MODULE, om_load_module_error());
+		: om_fail(h->session, OM_IO, "%s cannot be unpacked: the module for archives cannot be loaded: %s", archive, om_load_module_error());
 }
