@@ -61,7 +61,7 @@ EXTRA_DIST += %D%/threads/numbers.test %D%/threads/suites.test
 # Ranks, of this machine and of MPI.
 check_PROGRAMS += tests/dist/ranks
 TESTS += %D%/dist/nets.test %D%/dist/pipeline.test %D%/dist/ranks.test %D%/dist/train.test
-EXTRA_DIST += %D%/dist/mpi.sh %D%/dist/net.py %D%/dist/nets.py %D%/dist/nets.test %D%/dist/pipeline.py %D%/dist/pipeline.test %D%/dist/ranks.test %D%/dist/train.test
+EXTRA_DIST += %D%/dist/compare.py %D%/dist/mpi.sh %D%/dist/net.py %D%/dist/nets.py %D%/dist/nets.test %D%/dist/pipeline.py %D%/dist/pipeline.test %D%/dist/ranks.test %D%/dist/train.test
 
 # Suites in shards.
 TESTS += %D%/fleet/fleet.test

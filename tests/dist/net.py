@@ -1,39 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps and samples for train.test; `near A B` compares two trainings, `weights A B`
-two models, `epochs FILE` reads a checkpoint."""
-import json
+"""Steps and samples for train.test and pipeline.test."""
 import os
-import re
 import subprocess
-import sys
 
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
-
-
-def near(a, b):
-    losses = [[float(x) for x in re.findall(r"loss ([0-9.]+)", open(f"{f}.txt").read())] for f in (a, b)]
-    one, two = np.load(f"{a}.npz"), np.load(f"{b}.npz")
-    last = losses[1]
-    loss = max(abs(x - y) for x, y in zip(losses[0][-len(last):], last))
-    weights = max(float(np.abs(one[k].astype("f8") - two[k].astype("f8")).max()) for k in one.files)
-    print("losses differ by", loss, "weights by", weights)
-    return bool(last) and loss <= 2e-6 and weights <= 2e-5
-
-
-def weights(a, b):
-    one, two = [{w.name: numpy_helper.to_array(w) for w in onnx.load(f).graph.initializer} for f in (a, b)]
-    return one.keys() == two.keys() and all(np.abs(one[k] - two[k]).max() <= 2e-5 for k in one)
-
-
-def arenas(report, told, ranks):
-    sizes = {s["ranks"]: s["planned"] for s in json.load(open(report))["sizes"]}
-    first, others = re.search(r"arena (\d+) bytes \(of the other ranks ([\d ]+)\)", open(told).read()).groups()
-    have, want = [int(first), *map(int, others.split())], [r["arena_bytes"] for r in sizes[int(ranks)]]
-    states = int(re.search(r"states (\d+)", open(told).read()).group(1))
-    print(have, want, states)
-    return have == want and states == sizes[int(ranks)][0]["state_bytes"] and [r["rank"] for r in sizes[64]] == [0, 1, 63]
 
 
 def model():
@@ -73,13 +45,4 @@ def main():
     onnx.save(step, "bare.onnx")
 
 
-if len(sys.argv) > 1 and sys.argv[1] == "near":
-    sys.exit(not near(*sys.argv[2:]))
-elif len(sys.argv) > 1 and sys.argv[1] == "weights":
-    sys.exit(not weights(*sys.argv[2:]))
-elif len(sys.argv) > 1 and sys.argv[1] == "arenas":
-    sys.exit(not arenas(*sys.argv[2:]))
-elif len(sys.argv) > 1:
-    print(int(np.load(sys.argv[2])["onnxmem.epoch"]))
-else:
-    main()
+main()
