@@ -2,7 +2,7 @@
 """Nets for nets.test: a residual net of 18 layers on images, and a GPT.
 
 nets.py make FOLDER DIGITS [large]   steps (resnet.onnx, gpt.onnx, and digits.onnx of the model DIGITS) and samples
-nets.py near A B              losses of two trainings: all 50 within 1e-6 of their size, from 1 on
+nets.py near A B...           losses of trainings B are those of A: all 50 within 1e-6 of their size, from 1 on
 nets.py kill COUNT SEED ...   runs the training step `...`, kills a process of it COUNT times, resumes, compares with an undisturbed one
 """
 import glob
@@ -134,11 +134,14 @@ def losses(log):
     return [line["loss"] for line in map(json.loads, open(f"{log}.jsonl")) if "step" in line]
 
 
-def near(a, b):
-    one, two = losses(a), losses(b)
-    worst = max(abs(x - y) / max(abs(x), 1) for x, y in zip(one, two))
-    print(len(one), "losses, from", one[0], "to", one[-1], "differ by", worst, "of them")
-    return len(one) == len(two) == 50 and worst <= 1e-6 and one[-1] < one[0]
+def near(a, *others):
+    one, equal = losses(a), True
+    for b in others:
+        two = losses(b)
+        worst = max(abs(x - y) / max(abs(x), 1) for x, y in zip(one, two))
+        print(f"{b}: {len(two)} losses, from {two[0]} to {two[-1]}, differ by {worst} of them")
+        equal &= len(one) == len(two) == 50 and worst <= 1e-6
+    return equal and one[-1] < one[0]
 
 
 def children(pid):
