@@ -14,7 +14,7 @@
 #include "cli/rank_group.h"
 #include "onnxmem/opdef.h"
 
-enum { MOST = 64, LIMIT = 600, MOST_OVERLAP = 64 };
+enum { LIMIT = 600, MOST_OVERLAP = 64 };
 
 /* What others than rank 0 print is what it prints. */
 static om_status
@@ -71,7 +71,7 @@ om_ranks_start(om_cli *c, om_ranks *r)
 	double limit = LIMIT;
 
 	*r = (om_ranks){.size = 1};
-	OM_TRY(om_cli_number(c, is_pipeline ? "pipeline" : "ranks", 1, MOST, &n));
+	OM_TRY(om_cli_number(c, is_pipeline ? "pipeline" : "ranks", 1, OM_MOST_PARTS, &n));
 	OM_TRY(om_cli_float(c, "timeout", &limit));
 	if (!om_cli_has(c, "ranks") && om_comm_mpi_is_launched()) {
 		OM_TRY(om_comm_mpi_open(c->session, limit, &r->comm));

@@ -8,6 +8,8 @@
 #include "cli/cli.h"
 #include "onnxmem/comm.h"
 
+enum { OM_MOST_PARTS = 64 };   /* ranks of one machine, and of a pipeline */
+
 typedef struct om_ranks {
 	om_comm *comm;           /* NULL: there is one rank */
 	om_comm_local *local;    /* of ranks of this machine */

@@ -3,7 +3,9 @@
 #include <config.h>
 
 #include <inttypes.h>
+#include <string.h>
 
+#include "cli/report_pipeline.h"
 #include "cli/report_ranks.h"
 #include "cli/cli.h"
 #include "report/report.h"
@@ -173,12 +175,43 @@ write_all(om_cli *c, const om_report *r)
 
 static const om_opt rank_opts[] = {
 	{"ranks", "N,..", "of a training step: the memory of each of so many ranks, as 1,2,8 or 1..64"},
-	{"batch", "N", "samples of all ranks together [32]"},
+	{"batch", "N", "samples of all ranks together, also of a pipeline [32]"},
 	{"shard", "MODE", "as of `train`: what is divided, data, state, gradient or parameter [data]"},
 	{"overlap", "N", "as of `train`: sums of gradients that go on while the step computes later ones [0]"},
 	{"bucket", "SIZE", "as of `train`: gradients that are reduced together, at least [4M]"},
+	{"pipeline", "N", "as of `run` and `train`: the memory of each rank of N parts, and what goes between them"},
+	{"micro-batches", "M", "as of `run` and `train`: parts of a batch that go through them one after the other [1]"},
 	{0}
 };
+
+/* Plans of ranks are for the target of `run` and `train`, unless --target is given. */
+static om_status
+report_ranks(om_cli *c, const char *option, om_status (*report)(om_cli *))
+{
+	static const char *const others[] = {"csv", "svg", "html", "ascii", "all-strategies", "stored", "sidecar", "plan-of"};
+	const om_cmd *was = c->cmd;
+	om_cmd cmd = *was;
+
+	for (size_t k = 0; k < sizeof others / sizeof others[0]; k++)
+		if (om_cli_has(c, others[k]))
+			return om_fail(c->session, OM_USAGE, "options --%s and --%s do not go together", option, others[k]);
+	cmd.target = OM_TARGET_CPU;
+	c->cmd = &cmd;
+	const om_status st = report(c);
+	c->cmd = was;
+	return st;
+}
+
+static om_status
+report_pipeline(om_cli *c)
+{
+	static const char *const others[] = {"ranks", "shard", "overlap", "bucket"};
+
+	for (size_t k = 0; k < sizeof others / sizeof others[0]; k++)
+		if (om_cli_has(c, others[k]))
+			return om_fail(c->session, OM_USAGE, "options --pipeline and --%s do not go together", others[k]);
+	return report_ranks(c, "pipeline", om_cli_report_pipeline);
+}
 
 static om_status
 run(om_cli *c)
@@ -186,11 +219,13 @@ run(om_cli *c)
 	const bool is_stored = om_cli_has(c, "stored"), is_other = om_cli_has(c, "plan-of");
 	om_report *r = NULL;
 
+	if (om_cli_has(c, "pipeline") || om_cli_has(c, "micro-batches"))
+		return report_pipeline(c);
 	if (om_cli_has(c, "ranks"))
-		return om_cli_report_ranks(c);
+		return report_ranks(c, "ranks", om_cli_report_ranks);
 	for (const om_opt *o = rank_opts; o->name; o++)
 		if (om_cli_has(c, o->name))
-			return om_fail(c->session, OM_USAGE, "option --%s requires --ranks", o->name);
+			return om_fail(c->session, OM_USAGE, "option --%s requires --ranks%s", o->name, strcmp(o->name, "batch") == 0 ? " or --pipeline" : "");
 	if (om_cli_has(c, "sidecar") && !is_stored)
 		return om_fail(c->session, OM_USAGE, "option --sidecar requires --stored");
 	if (is_stored && is_other)
@@ -217,7 +252,7 @@ static const om_opt opts[] = {
 	{0}
 };
 
-static const om_opt_group group = {"options", opts}, rank_group = {"ranks", rank_opts};
+static const om_opt_group group = {"options", opts}, rank_group = {"ranks and pipelines", rank_opts};
 
 const om_cmd om_report_cmd = {
 	.name = "report", .usage = "MODEL [options]", .brief = "show how much memory a model needs, and why",

@@ -240,25 +240,13 @@ write_json(om_cli *c, FILE *to, const void *arg)
 
 /* ---- All. ---- */
 
-static om_status
-check_options(om_cli *c)
-{
-	static const char *const others[] = {"csv", "svg", "html", "ascii", "all-strategies", "stored", "sidecar", "plan-of"};
-
-	for (size_t k = 0; k < sizeof others / sizeof others[0]; k++)
-		if (om_cli_has(c, others[k]))
-			return om_fail(c->session, OM_USAGE, "options --ranks and --%s do not go together", others[k]);
-	return OM_OK;
-}
-
-static om_status
-report(struct table *t)
+om_status
+om_cli_report_ranks(om_cli *c)
 {
 	static const om_form forms[] = {{"json", write_json}, {0}};
-	om_cli *c = t->c;
+	struct table table = {.c = c, .batch = 32}, *t = &table;
 	bool taken;
 
-	OM_TRY(check_options(c));
 	OM_TRY(read_ranks(t));
 	OM_TRY(om_cli_number(c, "batch", 1, INT32_MAX, &t->batch));
 	OM_TRY(om_rank_step_read(c, &t->how));
@@ -271,19 +259,4 @@ report(struct table *t)
 		OM_TRY(plan_row(t, &t->row[k]));
 	OM_TRY(om_cli_write_forms(c, forms, t, &taken));
 	return taken ? OM_OK : om_cli_write(c, "-", write_text, t);
-}
-
-/* Plans are for the target of `train`, unless --target is given. */
-om_status
-om_cli_report_ranks(om_cli *c)
-{
-	const om_cmd *was = c->cmd;
-	om_cmd cmd = *was;
-	struct table t = {.c = c, .batch = 32};
-
-	cmd.target = OM_TARGET_CPU;
-	c->cmd = &cmd;
-	const om_status st = report(&t);
-	c->cmd = was;
-	return st;
 }

@@ -45,3 +45,11 @@ program "folded" ir 8 opset 13
 }
 END
 om report folded.ir --json - | sed -n '/"tensors"/,$p' | grep -E '"(name|first|last)"'
+
+# Parts of a pipeline, each planned as a rank runs it.
+om report "$models/digits.onnx" --pipeline 2
+om report "$models/branches.onnx" --pipeline 2 --json - | grep -v '"model"'
+om report "$models/digits.onnx" --pipeline 2 --micro-batches 2
+om report "$models/digits.onnx" --pipeline 2 --shard state
+om report "$models/digits.onnx" --pipeline 2 --svg x.svg
+om report "$models/digits.onnx" --batch 2

@@ -4,6 +4,7 @@
 compare.py near A B...            losses and weights of trainings B are those of A: their output is in *.txt, their checkpoint in *.npz
 compare.py weights A B            two models have the same weights, but for rounding
 compare.py arenas JSON N B ...    ranks of the training B, of which there are N, have the arenas that a report says; another N, another B
+compare.py parts JSON B            ranks of a pipeline have the arenas that a report says, and none sends to itself
 compare.py epochs FILE            epochs of a checkpoint
 """
 import json
@@ -37,17 +38,27 @@ def weights(a, b):
     return one.keys() == two.keys() and all(np.abs(one[k] - two[k]).max() <= 2e-5 for k in one)
 
 
+def told_arenas(name):
+    first, others = re.search(r"arena (\d+) bytes \(of the other ranks ([\d ]+)\)", read(f"{name}.txt")).groups()
+    return [int(first), *map(int, others.split())]
+
+
 def arenas(report, *told):
     sizes = {s["ranks"]: s["planned"] for s in json.loads(read(report))["sizes"]}
     equal = [r["rank"] for r in sizes[32]] == [0, 1, 31]
     for ranks, name in zip(told[::2], told[1::2]):
-        text = read(f"{name}.txt")
-        first, others = re.search(r"arena (\d+) bytes \(of the other ranks ([\d ]+)\)", text).groups()
-        have, want = [int(first), *map(int, others.split())], [r["arena_bytes"] for r in sizes[int(ranks)]]
-        states = int(re.search(r"states (\d+)", text).group(1))
+        have, want = told_arenas(name), [r["arena_bytes"] for r in sizes[int(ranks)]]
+        states = int(re.search(r"states (\d+)", read(f"{name}.txt")).group(1))
         print(name, have, want, states)
         equal &= have == want and states == sizes[int(ranks)][0]["state_bytes"]
     return equal
+
+
+def parts(report, name):
+    r = json.loads(read(report))
+    have, want = told_arenas(name), [p["arena_bytes"] for p in r["ranks"]]
+    print(have, want)
+    return have == want and r["messages"] and all(m["from"] != m["to"] < len(want) for m in r["messages"])
 
 
 def epochs(path):
@@ -56,4 +67,4 @@ def epochs(path):
     return True
 
 
-sys.exit(not {"near": near, "weights": weights, "arenas": arenas, "epochs": epochs}[sys.argv[1]](*sys.argv[2:]))
+sys.exit(not {"near": near, "weights": weights, "arenas": arenas, "parts": parts, "epochs": epochs}[sys.argv[1]](*sys.argv[2:]))
