@@ -36,9 +36,9 @@ libkernels_la_LIBADD += libk_avx2.la libk_avx512.la libk_avx512vnni.la
 endif
 # Kernels of devices: texts for modules, in the library; and the same sources compiled as C, for the simulated device
 # and for tests.
-GPU_KERNELS = %D%/gpu/attention.omk %D%/gpu/byte_product.omk %D%/gpu/cast.omk %D%/gpu/compare.omk %D%/gpu/conv.omk %D%/gpu/dynamic_scale.omk %D%/gpu/integer.omk %D%/gpu/map.omk %D%/gpu/move.omk %D%/gpu/nbits.omk %D%/gpu/norm.omk \
-	%D%/gpu/pool.omk %D%/gpu/product.omk %D%/gpu/recurrent.omk %D%/gpu/reduce.omk %D%/gpu/quantize.omk %D%/gpu/reduce_integer.omk %D%/gpu/resize_linear.omk %D%/gpu/resize_nearest.omk %D%/gpu/rotary.omk %D%/gpu/scan.omk \
-	%D%/gpu/softmax.omk %D%/gpu/top.omk
+GPU_KERNELS = %D%/gpu/attention.omk %D%/gpu/byte_product.omk %D%/gpu/cast.omk %D%/gpu/compare.omk %D%/gpu/conv.omk %D%/gpu/conv_grad.omk %D%/gpu/dynamic_scale.omk %D%/gpu/integer.omk %D%/gpu/loss.omk %D%/gpu/map.omk %D%/gpu/move.omk %D%/gpu/nbits.omk %D%/gpu/norm.omk %D%/gpu/norm_grad.omk \
+	%D%/gpu/pool.omk %D%/gpu/product.omk %D%/gpu/recurrent.omk %D%/gpu/reduce.omk %D%/gpu/quantize.omk %D%/gpu/reduce_integer.omk %D%/gpu/resize_linear.omk %D%/gpu/resize_nearest.omk %D%/gpu/rotary.omk %D%/gpu/scan.omk %D%/gpu/scatter.omk \
+	%D%/gpu/softmax.omk %D%/gpu/top.omk %D%/gpu/update.omk
 GPU_DIALECTS = %D%/gpu/dialect_cuda.h %D%/gpu/dialect_opencl.h %D%/gpu/language.h
 GPU_EMBED = LC_ALL=C $(AWK) -v root=$(srcdir)/src -f $(srcdir)/src/kernels/gpu/embed.awk
 libkernels_la_SOURCES += %D%/gpu/source.h

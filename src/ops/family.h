@@ -171,6 +171,8 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(contrib_quant) \
 	_(device_attention) \
 	_(device_elementwise) \
+	_(device_index) \
+	_(device_loss) \
 	_(device_move) \
 	_(device_nbits) \
 	_(device_product) \
@@ -179,6 +181,7 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(device_reduce) \
 	_(device_resize) \
 	_(device_scan) \
+	_(device_update) \
 	_(device_window)
 
 #define OM_DEVICE_KERNELS_DECLARE(name) extern const om_device_kernel om_device_kernels_##name[];

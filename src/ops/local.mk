@@ -9,7 +9,7 @@ libops_la_SOURCES += \
 	%D%/cpu/channels_last.c %D%/cpu/channels_last.h \
 	%D%/cpu/cpu_rnn.c %D%/cpu/cpu_conv_transpose.c %D%/cpu/cpu_depthwise.c %D%/cpu/cpu_expanded.c %D%/cpu/cpu_grouped.c %D%/cpu/cpu_layer.c %D%/cpu/cpu_layer.h %D%/cpu/cpu_pool.c %D%/cpu/cpu_qlayer.c %D%/cpu/cpu_qlayer.h %D%/cpu/fast_elementwise.c %D%/cpu/fast_group_query.c %D%/cpu/fast_halves.c %D%/cpu/fast_nbits.c %D%/cpu/fast_norm.c %D%/cpu/fast_quant.c %D%/cpu/fast_reduce.c %D%/cpu/fast_softmax.c %D%/cpu/fast_transpose.c %D%/cpu/fast_update.c \
 	%D%/cpu/ranges.c %D%/cpu/ranges.h %D%/cpu/tiled_map.c %D%/cpu/tiled_map.h \
-	%D%/device/device_attention.c %D%/device/device_elementwise.c %D%/device/device_move.c %D%/device/device_nbits.c %D%/device/device_product.c %D%/device/device_quant.c %D%/device/device_recurrent.c %D%/device/device_reduce.c %D%/device/device_resize.c %D%/device/device_scan.c %D%/device/device_window.c \
+	%D%/device/device_attention.c %D%/device/device_elementwise.c %D%/device/device_index.c %D%/device/device_loss.c %D%/device/device_move.c %D%/device/device_nbits.c %D%/device/device_product.c %D%/device/device_quant.c %D%/device/device_recurrent.c %D%/device/device_reduce.c %D%/device/device_resize.c %D%/device/device_scan.c %D%/device/device_update.c %D%/device/device_window.c \
 	%D%/device/launches.c %D%/device/launches.h %D%/device/product_batches.h \
 	%D%/device/copies.c %D%/dist/dist.c \
 	%D%/image/grid.c %D%/image/image.c %D%/image/image.h %D%/image/image_slices.c %D%/image/resize.c %D%/image/resize.h %D%/image/resize_separable.c \
@@ -19,8 +19,8 @@ libops_la_SOURCES += \
 	%D%/ml/ml.c %D%/ml/ml_feature.c %D%/ml/ml_linear.c %D%/ml/ml_map.c %D%/ml/ml_post_transform.c \
 	%D%/ml/ml_post_transform.h %D%/ml/ml_tree.c \
 	%D%/nn/attention.c %D%/nn/attention.h %D%/nn/attention_slices.c %D%/nn/col2im_unpool.c %D%/nn/conv.c %D%/nn/conv.h %D%/nn/conv_f32.c %D%/nn/conv_grad.c \
-	%D%/nn/conv_int8.c %D%/nn/conv_transpose.c %D%/nn/dropout.c %D%/nn/linear_attention.c %D%/nn/loss.c \
-	%D%/nn/norm.c %D%/nn/norm_grad.c %D%/nn/optimizer_ops.c %D%/nn/update.c %D%/nn/update.h %D%/nn/pool.c %D%/nn/pool_grad.c %D%/nn/rnn.c \
+	%D%/nn/conv_int8.c %D%/nn/conv_transpose.c %D%/nn/dropout.c %D%/nn/linear_attention.c %D%/nn/loss.c %D%/nn/loss.h \
+	%D%/nn/norm.c %D%/nn/norm_grad.c %D%/nn/optimizer_ops.c %D%/nn/update.c %D%/nn/update.h %D%/nn/pool.c %D%/nn/pool_grad.c %D%/nn/pool_grad.h %D%/nn/rnn.c \
 	%D%/nn/rnn.h %D%/nn/rnn_steps.h %D%/nn/softmax.c %D%/nn/softmax.h %D%/nn/norm.h %D%/nn/norm_slices.c %D%/nn/window_slices.c %D%/quant/quant.c \
 	%D%/tensor/cast.c %D%/tensor/index.c %D%/tensor/index.h %D%/tensor/index_slices.c %D%/tensor/movement.c %D%/tensor/pad.c %D%/tensor/movement_slices.c \
 	%D%/tensor/rearrange.c %D%/tensor/reshape.c %D%/tensor/scatter.c %D%/tensor/select.c %D%/tensor/shape_constant.c \

@@ -13,6 +13,8 @@
 #include "base/arena_internal.h"
 #include "base/half.h"
 #include "base/shape.h"
+#include "opdef/fold.h"
+#include "opdef/op_context.h"
 
 enum { WIDEST = 16 };
 
@@ -127,6 +129,7 @@ fill(struct trial *t, om_value *v)
 	v->is_const = true;
 }
 
+/* Ops before the last one are computed: they make its inputs. */
 static om_status
 build(struct trial *t, const char *text)
 {
@@ -136,6 +139,11 @@ build(struct trial *t, const char *text)
 	t->op = t->prog->first->last;
 	for (uint32_t k = 0; k < t->prog->first->nparam; k++)
 		fill(t, t->prog->first->param[k]);
+	for (om_op *op = t->prog->first->first; op != t->op; op = op->next) {
+		om_fold_limits any = OM_FOLD_ANY;
+		OM_TRY(om_op_infer(t->session, t->prog, op));
+		OM_TRY(om_op_fold(t->session, t->prog, op, &any, NULL));
+	}
 	for (uint32_t k = 0; k < t->op->nin; k++) {
 		om_value *v = t->op->in[k];
 		if (!v)

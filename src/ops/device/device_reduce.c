@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "base/shape.h"
+#include "base/sizes.h"
 #include "base/strided_copy.h"
 #include "ir/query.h"
+#include "opdef/gradient_op.h"
 #include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
 #include "ops/device/launches.h"
@@ -312,6 +314,135 @@ batch_norm_launches(const om_op_context *c, om_launch_list *to)
 	return OM_OK;
 }
 
+static bool
+training_supports(const om_op_context *c)
+{
+	return c->in[0].shape.rank >= 2 && om_shape_count(&c->in[0].shape) > 0 && c->op->version >= 14 && c->op->nout <= 3 && has_one_type(c)
+	    && om_batch_norm_is_training(c);
+}
+
+static void
+add_channels(om_launch *l, const om_shape *x)
+{
+	om_launch_i64(l, x->dim[0]);
+	om_launch_i64(l, x->dim[1]);
+	om_launch_i64(l, om_shape_span(x, 2, x->rank));
+}
+
+static om_status
+training_launches(const om_op_context *c, om_launch_list *to)
+{
+	const om_shape *x = &c->in[0].shape;
+	const float momentum = om_attr_float(c->op, "momentum");
+	om_launch *l = om_launch_rows(to, "norm", "batch_norm_training", om_kernel_type(c->in[0].type), x->dim[1]);
+	int has = 0;
+
+	for (uint32_t k = 0; k < 5; k++)
+		om_launch_in(l, k);
+	om_launch_out(l, 0);
+	for (uint32_t k = 1; k <= 2; k++) {
+		const bool is_kept = k < c->op->nout && om_has_out(c, k);
+		om_launch_out(l, is_kept ? k : 0);
+		has |= is_kept ? 1 << (k - 1) : 0;
+	}
+	add_channels(l, x);
+	om_launch_f32(l, om_attr_float(c->op, "epsilon"));
+	om_launch_f32(l, momentum);
+	om_launch_f32(l, (float)(1 - (double)momentum));
+	om_launch_i32(l, has);
+	return OM_OK;
+}
+
+/* The gradients of dY, X and scale. */
+static bool
+norm_grad_supports(const om_op_context *c)
+{
+	return c->in[1].shape.rank >= 2 && om_shape_count(&c->in[1].shape) > 0;
+}
+
+/* Of the channels, in the scratch: mean, 1 / deviation, the sum of dy, that of dy (x - mean). */
+enum { MOMENT_MEAN, MOMENT_FACTOR, MOMENT_SUM, MOMENT_PRODUCT, MOMENTS };
+
+static uint64_t
+moment_bytes(const om_op_context *c)
+{
+	return om_piece_size((uint64_t)c->in[1].shape.dim[1] * sizeof(float));
+}
+
+static uint64_t
+norm_grad_scratch(const om_op_context *c)
+{
+	return MOMENTS * moment_bytes(c);
+}
+
+static void
+add_moments(const om_op_context *c, om_launch *l, om_arg_kind kind, int from, int to)
+{
+	for (int k = from; k <= to; k++)
+		om_launch_scratch(l, kind, (uint64_t)k * moment_bytes(c), (uint64_t)c->in[1].shape.dim[1] * sizeof(float));
+}
+
+static void
+launch_sums(const om_op_context *c, om_launch_list *to)
+{
+	const om_shape *x = &c->in[1].shape;
+	om_launch *l = om_launch_rows(to, "norm_grad", "channel_moments", "f32", x->dim[1]);
+
+	om_launch_in(l, 1);
+	add_moments(c, l, OM_ARG_OUT, MOMENT_MEAN, MOMENT_FACTOR);
+	add_channels(l, x);
+	om_launch_f32(l, om_attr_float(c->op, "epsilon"));
+	l = om_launch_rows(to, "norm_grad", "batch_norm_sums", "f32", x->dim[1]);
+	om_launch_in(l, 0);
+	om_launch_in(l, 1);
+	add_moments(c, l, OM_ARG_IN, MOMENT_MEAN, MOMENT_MEAN);
+	add_moments(c, l, OM_ARG_OUT, MOMENT_SUM, MOMENT_PRODUCT);
+	add_channels(l, x);
+}
+
+static om_status
+norm_grad_launches(const om_op_context *c, om_launch_list *to)
+{
+	const om_shape *x = &c->in[1].shape;
+	const int image = om_fused_out(c, 0), scale = om_fused_out(c, 1), bias = om_fused_out(c, 2);
+	const int64_t total = om_shape_count(x), n = total / x->dim[1], one = 1;
+	om_launch_walk w;
+	om_launch *l;
+
+	launch_sums(c, to);
+	if (scale >= 0) {
+		l = om_launch_typed(to, "norm_grad", "batch_norm_scale_grad", "f32", x->dim[1]);
+		add_moments(c, l, OM_ARG_IN, MOMENT_PRODUCT, MOMENT_PRODUCT);
+		add_moments(c, l, OM_ARG_IN, MOMENT_FACTOR, MOMENT_FACTOR);
+		om_launch_out(l, (uint32_t)scale);
+		om_launch_i64(l, x->dim[1]);
+	}
+	if (bias >= 0) {
+		om_launch_walk_of(&w, 1, &x->dim[1], 2, (int64_t[2][OM_MAX_RANK]){{one}, {one}});
+		om_launch_copy(to, "u32", &w, (om_launch_end){OM_OPERAND_SCRATCH, 0, (int64_t)(MOMENT_SUM * moment_bytes(c) / sizeof(float))},
+			(om_launch_end){OM_OPERAND_OUT, (uint32_t)bias, 0});
+	}
+	if (image < 0)
+		return OM_OK;
+	l = om_launch_typed(to, "norm_grad", "batch_norm_grad", "f32", total);
+	for (uint32_t k = 0; k < 3; k++)
+		om_launch_in(l, k);
+	add_moments(c, l, OM_ARG_IN, MOMENT_MEAN, MOMENT_PRODUCT);
+	om_launch_out(l, (uint32_t)image);
+	om_launch_i64(l, total);
+	om_launch_i64(l, n);
+	om_launch_i64(l, x->dim[1]);
+	om_launch_i64(l, om_shape_span(x, 2, x->rank));
+	return OM_OK;
+}
+
+/* The gradient of the input is computed last, element by element. */
+static bool
+norm_grad_inplace(const om_op_context *c, uint32_t out, uint32_t in)
+{
+	return in <= 1 && om_fused_out(c, 0) == (int)out;
+}
+
 static om_status
 response_launches(const om_op_context *c, om_launch_list *to)
 {
@@ -358,6 +489,10 @@ const om_device_kernel om_device_kernels_device_reduce[] = {
 	ROWS("LayerNormalization", 0), ROWS("RMSNormalization", 0), ROWS("InstanceNormalization", 6), ROWS("GroupNormalization", 21),
 	{.name = "BatchNormalization", .since = 7, .types = {OF_DEVICE_FLOATS}, .supports = batch_norm_supports, .inplace = row_inplace,
 	 .launches = batch_norm_launches},
+	{.name = "BatchNormalization", .since = 14, .types = {OF_DEVICE_FLOATS}, .supports = training_supports, .inplace = row_inplace,
+	 .launches = training_launches},
+	{.domain = OM_GRAD_DOMAIN, .name = "BatchNormalizationGrad", .types = {OF(FLOAT32)}, .supports = norm_grad_supports,
+	 .inplace = norm_grad_inplace, .scratch = norm_grad_scratch, .launches = norm_grad_launches},
 	{.name = "LRN", .types = {OF_DEVICE_FLOATS}, .launches = response_launches},
 	{0}
 };

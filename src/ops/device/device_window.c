@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels for devices of convolutions and pooling. */
+/* Kernels for devices of convolutions and pooling, and of their gradients. */
 #include <config.h>
 
 #include <string.h>
 
 #include "base/shape.h"
+#include "ir/equal.h"
 #include "ir/query.h"
+#include "opdef/gradient_op.h"
 #include "opdef/op_context.h"
 #include "ops/device/launches.h"
 #include "ops/family.h"
 #include "ops/nn/conv.h"
+#include "ops/nn/pool_grad.h"
 
 enum { TILE = 64, MOST_BLOCKS = 65535 };
 
@@ -33,6 +36,17 @@ has_one_type(const om_op_context *c)
 /* ---- Convolutions. ---- */
 
 static void
+add_window(om_launch *l, const struct om_window *w)
+{
+	om_launch_i32s(l, w->in, OM_WINDOW_AXES);
+	om_launch_i32s(l, w->out, OM_WINDOW_AXES);
+	om_launch_i32s(l, w->kernel, OM_WINDOW_AXES);
+	om_launch_i32s(l, w->stride, OM_WINDOW_AXES);
+	om_launch_i32s(l, w->begin, OM_WINDOW_AXES);
+	om_launch_i32s(l, w->dilation, OM_WINDOW_AXES);
+}
+
+static void
 add_conv(const om_op_context *c, om_launch *l, const struct om_conv *v, bool is_tiled)
 {
 	const bool has_bias = c->op->nin > 2 && om_has_in(c, 2);
@@ -46,12 +60,7 @@ add_conv(const om_op_context *c, om_launch *l, const struct om_conv *v, bool is_
 	om_launch_i32(l, (int32_t)v->group);
 	om_launch_i32(l, (int32_t)v->kin);
 	om_launch_i32(l, (int32_t)v->kout);
-	om_launch_i32s(l, v->w.in, OM_WINDOW_AXES);
-	om_launch_i32s(l, v->w.out, OM_WINDOW_AXES);
-	om_launch_i32s(l, v->w.kernel, OM_WINDOW_AXES);
-	om_launch_i32s(l, v->w.stride, OM_WINDOW_AXES);
-	om_launch_i32s(l, v->w.begin, OM_WINDOW_AXES);
-	om_launch_i32s(l, v->w.dilation, OM_WINDOW_AXES);
+	add_window(l, &v->w);
 	om_launch_i32(l, has_bias);
 }
 
@@ -113,6 +122,133 @@ transpose_launches(const om_op_context *c, om_launch_list *to)
 	return OM_OK;
 }
 
+/* ---- Gradients of convolutions: of filters, then the bias, then the image, which may be computed over the image. ---- */
+
+enum { GRAD_DY, GRAD_X, GRAD_W };
+enum { ENOUGH_BLOCKS = 256, LEAST_PART = 256 };
+
+static bool
+conv_grad_supports(const om_op_context *c)
+{
+	struct om_conv v;
+
+	return !om_conv_grad_read(c, &v) && fits(&v) && v.batch <= INT32_MAX && om_shape_count(&c->in[GRAD_DY].shape) > 0
+	    && v.group <= MOST_BLOCKS && (v.kout + TILE - 1) / TILE <= MOST_BLOCKS;
+}
+
+/* How the positions are divided, so that the grid is large; tensors of partial sums are in the scratch. */
+struct division {
+	int64_t n, part, columns, filters;
+	uint32_t wide, high;     /* blocks of a product */
+};
+
+static struct division
+divide(const struct om_conv *v)
+{
+	const int64_t columns = v->kin * om_window_volume(v->w.kernel), depth = v->batch * om_window_volume(v->w.out);
+	struct division d = {.columns = columns, .filters = v->cout * columns, .wide = (uint32_t)((columns + TILE - 1) / TILE),
+		.high = (uint32_t)((v->kout + TILE - 1) / TILE)};
+	const int64_t blocks = d.wide * d.high * v->group, most = (depth + LEAST_PART - 1) / LEAST_PART;
+
+	d.n = blocks < ENOUGH_BLOCKS ? ENOUGH_BLOCKS / blocks : 1;
+	d.n = d.n > most ? most : d.n;
+	d.part = (depth + d.n - 1) / d.n;
+	return d;
+}
+
+static uint64_t
+conv_grad_scratch(const om_op_context *c)
+{
+	struct om_conv v;
+
+	if (om_fused_out(c, 1) < 0 || om_conv_grad_read(c, &v))
+		return 0;
+	const struct division d = divide(&v);
+	return d.n > 1 ? (uint64_t)(d.n * d.filters) * sizeof(float) : 0;
+}
+
+static void
+launch_filters(const struct om_conv *v, om_launch_list *to, uint32_t out)
+{
+	const struct division d = divide(v);
+	om_launch *l = om_launch_typed_grid(to, "conv_grad", "conv_filters", "f32", (om_grid){.threads = 256,
+		.blocks = {d.wide, d.high, (uint32_t)(v->group * d.n)}});
+
+	om_launch_in(l, GRAD_X);
+	om_launch_in(l, GRAD_DY);
+	if (d.n > 1)
+		om_launch_scratch(l, OM_ARG_OUT, 0, (uint64_t)(d.n * d.filters) * sizeof(float));
+	else
+		om_launch_out(l, out);
+	om_launch_i32(l, (int32_t)v->batch);
+	om_launch_i32(l, (int32_t)v->group);
+	om_launch_i32(l, (int32_t)v->kin);
+	om_launch_i32(l, (int32_t)v->kout);
+	om_launch_i64(l, d.part);
+	add_window(l, &v->w);
+	if (d.n == 1)
+		return;
+	l = om_launch_typed(to, "reduce", "reduce_columns", "f32", d.filters);
+	om_launch_scratch(l, OM_ARG_IN, 0, (uint64_t)(d.n * d.filters) * sizeof(float));
+	om_launch_out(l, out);
+	om_launch_i64(l, d.filters);
+	om_launch_i64(l, d.n);
+	om_launch_i64(l, d.filters);
+	om_launch_i32(l, 0);
+}
+
+static void
+launch_bias(const struct om_conv *v, om_launch_list *to, uint32_t out)
+{
+	om_launch *l = om_launch_rows(to, "conv_grad", "channel_sums", "f32", v->cout);
+
+	om_launch_in(l, GRAD_DY);
+	om_launch_out(l, out);
+	om_launch_i64(l, v->batch);
+	om_launch_i64(l, v->cout);
+	om_launch_i64(l, om_window_volume(v->w.out));
+}
+
+static void
+launch_image(const struct om_conv *v, om_launch_list *to, uint32_t out, int64_t n)
+{
+	om_launch *l = om_launch_typed(to, "conv", "conv_transpose", "f32", n);
+
+	om_launch_in(l, GRAD_DY);
+	om_launch_in(l, GRAD_W);
+	om_launch_in(l, GRAD_DY);
+	om_launch_out(l, out);
+	om_launch_i64(l, n);
+	om_launch_i32(l, (int32_t)v->group);
+	om_launch_i32(l, (int32_t)v->kin);
+	om_launch_i32(l, (int32_t)v->kout);
+	add_window(l, &v->w);
+	om_launch_i32(l, 0);
+}
+
+static om_status
+conv_grad_launches(const om_op_context *c, om_launch_list *to)
+{
+	const int image = om_fused_out(c, 0), filters = om_fused_out(c, 1), bias = om_fused_out(c, 2);
+	struct om_conv v;
+
+	om_conv_grad_read(c, &v);
+	const struct om_conv turned = om_conv_turned(&v);
+	if (filters >= 0)
+		launch_filters(&v, to, (uint32_t)filters);
+	if (bias >= 0)
+		launch_bias(&v, to, (uint32_t)bias);
+	if (image >= 0)
+		launch_image(&turned, to, (uint32_t)image, om_shape_count(&c->out[image].shape));
+	return OM_OK;
+}
+
+static bool
+conv_grad_inplace(const om_op_context *c, uint32_t out, uint32_t in)
+{
+	return in == GRAD_X && om_fused_out(c, 0) == (int)out;
+}
+
 /* ---- Pooling. ---- */
 
 /* In the order of pool.omk. */
@@ -128,11 +264,31 @@ pool_window(const om_op_context *c, struct om_window *w)
 }
 
 static bool
+gives_indices(const om_op_context *c)
+{
+	return c->op->nout > 1 && om_has_out(c, 1);
+}
+
+static bool
 pool_supports(const om_op_context *c)
 {
 	struct om_window w;
 
-	return (c->op->nout < 2 || !om_has_out(c, 1)) && pool_window(c, &w) && is_small(&w);
+	return (!gives_indices(c) || !om_attr_int(c->op, "storage_order") || c->in[0].shape.rank == 3) && pool_window(c, &w)
+	    && is_small(&w);
+}
+
+static void
+add_pool_indices(const om_op_context *c, om_launch_list *to, const struct om_window *w)
+{
+	const int64_t n = om_shape_count(&c->out[0].shape);
+	om_launch *l = om_launch_typed(to, "pool", "pool_indices", om_kernel_type(c->in[0].type), n);
+
+	om_launch_in(l, 0);
+	om_launch_out(l, 0);
+	om_launch_out(l, 1);
+	om_launch_i64(l, n);
+	add_window(l, w);
 }
 
 static void
@@ -161,7 +317,10 @@ pool_launches(const om_op_context *c, om_launch_list *to)
 	struct om_window w;
 
 	pool_window(c, &w);
-	add_pool(c, to, is_max ? POOLED_MAX : om_attr_int(c->op, "count_include_pad") ? POOLED_MEAN_OF_PADDED : POOLED_MEAN, &w);
+	if (gives_indices(c))
+		add_pool_indices(c, to, &w);
+	else
+		add_pool(c, to, is_max ? POOLED_MAX : om_attr_int(c->op, "count_include_pad") ? POOLED_MEAN_OF_PADDED : POOLED_MEAN, &w);
 	return OM_OK;
 }
 
@@ -188,9 +347,69 @@ global_supports(const om_op_context *c)
 	return c->in[0].shape.rank >= 2 && om_shape_count(&c->in[0].shape) > 0;
 }
 
+/* ---- The gradient of MaxPool. ---- */
+
+/* The op that computes a value, before it was copied to or from a device. */
+static const om_op *
+maker_of(const om_value *v)
+{
+	while (v && v->def && v->def->opdef && v->def->opdef->copies)
+		v = v->def->in[0];
+	return v ? v->def : NULL;
+}
+
+/* Are the indices those of a MaxPool with the same windows?  Then an element of the image gathers from the windows that it is in. */
+static bool
+has_own_indices(const om_op_context *c)
+{
+	static const char *const names[] = {"auto_pad", "kernel_shape", "strides", "dilations", "pads", "ceil_mode"};
+	const om_op *pool = maker_of(c->op->in[OM_POOL_GRAD_INDICES]);
+
+	if (!pool || !pool->opdef || strcmp(pool->opdef->name, "MaxPool") != 0 || (pool->opdef->domain && *pool->opdef->domain)
+	    || om_attr_int(pool, "storage_order") || om_attr_int(c->op, "storage_order"))
+		return false;
+	for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+		const om_attr *a = om_attr_find(pool, names[k]), *b = om_attr_find(c->op, names[k]);
+		if (a != b && (!a || !b || !om_attr_equal(a, b)))
+			return false;
+	}
+	return true;
+}
+
+static bool
+pool_grad_supports(const om_op_context *c)
+{
+	struct om_window w;
+	om_shape x;
+
+	return !om_max_pool_grad_read(c, &x, &w) && is_small(&w) && om_shape_count(&c->in[OM_POOL_GRAD_DY].shape) > 0
+	    && om_shape_equal(&c->in[OM_POOL_GRAD_DY].shape, &c->in[OM_POOL_GRAD_INDICES].shape) && has_own_indices(c);
+}
+
+static om_status
+pool_grad_launches(const om_op_context *c, om_launch_list *to)
+{
+	const int64_t n = om_shape_count(&c->out[0].shape);
+	om_launch *l = om_launch_typed(to, "pool", "pool_grad", "f32", n);
+	struct om_window w;
+	om_shape x;
+
+	om_max_pool_grad_read(c, &x, &w);
+	om_launch_in(l, OM_POOL_GRAD_DY);
+	om_launch_in(l, OM_POOL_GRAD_INDICES);
+	om_launch_out(l, 0);
+	om_launch_i64(l, n);
+	add_window(l, &w);
+	return OM_OK;
+}
+
 const om_device_kernel om_device_kernels_device_window[] = {
 	{.name = "Conv", .types = {OF_DEVICE_FLOATS}, .supports = conv_supports, .launches = conv_launches},
 	{.name = "ConvTranspose", .types = {OF_DEVICE_FLOATS}, .supports = transpose_supports, .launches = transpose_launches},
+	{.domain = OM_GRAD_DOMAIN, .name = "ConvGrad", .types = {OF(FLOAT32)}, .supports = conv_grad_supports, .inplace = conv_grad_inplace,
+	 .scratch = conv_grad_scratch, .launches = conv_grad_launches},
+	{.domain = OM_GRAD_DOMAIN, .name = "MaxPoolGrad", .types = {OF(FLOAT32)}, .supports = pool_grad_supports,
+	 .launches = pool_grad_launches},
 	{.name = "MaxPool", .types = {OF_DEVICE_FLOATS}, .supports = pool_supports, .launches = pool_launches},
 	{.name = "AveragePool", .types = {OF_DEVICE_FLOATS}, .supports = pool_supports, .launches = pool_launches},
 	{.name = "GlobalAveragePool", .types = {OF_DEVICE_FLOATS}, .supports = global_supports, .launches = global_launches},

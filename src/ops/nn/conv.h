@@ -24,6 +24,12 @@ struct om_conv om_conv_of(const om_op_context *c, uint32_t x, uint32_t w);
 /* The same for ConvTranspose: input 0 and weights 1. */
 struct om_conv om_conv_transpose_of(const om_op_context *c);
 
+/* ConvGrad: what it is the gradient of.  NULL, or what is wrong. */
+const char *om_conv_grad_read(const om_op_context *c, struct om_conv *v);
+
+/* The scatter-add of an output to the image: the same windows with input and output exchanged. */
+struct om_conv om_conv_turned(const struct om_conv *v);
+
 /* 8-bit integers: the sums of (x - x_zero) * (w - w_zero). */
 struct om_byte_images {
 	const om_tensor *x, *w;

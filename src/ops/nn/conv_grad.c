@@ -45,8 +45,8 @@ shape_of_x(const om_op_context *c, om_shape *x)
 	return NULL;
 }
 
-static const char *
-read_conv(const om_op_context *c, struct om_conv *v)
+const char *
+om_conv_grad_read(const om_op_context *c, struct om_conv *v)
 {
 	const om_shape *w = &c->in[W].shape;
 	om_shape x;
@@ -100,7 +100,7 @@ grad_infer(om_op_context *c)
 	}
 	if (c->in[W].shape.rank < 0)
 		return OM_OK;
-	bad = read_conv(c, &v);
+	bad = om_conv_grad_read(c, &v);
 	if (bad || (bad = check_dy(c, &v)))
 		return om_wrong(c, bad);
 	for (uint32_t k = 0; k < n; k++)
@@ -115,9 +115,8 @@ grad_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* The scatter-add of dY to the image: the same windows with input and output exchanged. */
-static struct om_conv
-turned(const struct om_conv *v)
+struct om_conv
+om_conv_turned(const struct om_conv *v)
 {
 	struct om_conv t = *v;
 
@@ -373,9 +372,9 @@ grad_scratch(const om_op_context *c)
 	struct om_conv v;
 	uint64_t image = 0, weights = 0;
 
-	if (c->in[DY].type == OM_FLOAT64 || read_conv(c, &v))
+	if (c->in[DY].type == OM_FLOAT64 || om_conv_grad_read(c, &v))
 		return 0;
-	const struct om_conv t = turned(&v);
+	const struct om_conv t = om_conv_turned(&v);
 	if (om_fused_out(c, 0) >= 0)
 		image = om_conv_transpose_workspace(&t);
 	if (om_fused_out(c, 1) >= 0)
@@ -389,7 +388,7 @@ grad_prepare(om_op_context *c, void **state)
 	const om_dtype type = c->in[DY].type;
 	struct grad *s = *state;
 	struct om_conv *v = &s->conv;
-	const char *bad = read_conv(c, v);
+	const char *bad = om_conv_grad_read(c, v);
 
 	s->outs = om_fused_find(c);
 	if (bad || (bad = check_dy(c, v)))
@@ -404,7 +403,7 @@ grad_cpu(om_op_context *c)
 	void *dx = om_fused_data(c, &s->outs, 0), *dw = om_fused_data(c, &s->outs, 1), *db = om_fused_data(c, &s->outs, 2);
 	const void *dy = c->in[DY].data, *w = c->in[W].data;
 	const om_dtype type = c->in[DY].type;
-	const struct om_conv v = s->conv, t = turned(&v);
+	const struct om_conv v = s->conv, t = om_conv_turned(&v);
 
 	if (dw && type == OM_FLOAT64)
 		weights_doubles(&v, c->in[X].data, dy, dw);
@@ -433,7 +432,7 @@ grad_cost(const om_op_context *c, om_cost *cost)
 {
 	struct om_conv v;
 
-	if (read_conv(c, &v))
+	if (om_conv_grad_read(c, &v))
 		return;
 	const double dy = (double)om_shape_count(&c->in[DY].shape);
 	cost->flops = dy * (((om_fused_out(c, 0) >= 0) + (om_fused_out(c, 1) >= 0)) * 2.0 * (double)v.kin * (double)om_window_volume(v.w.kernel)

@@ -9,18 +9,11 @@
 #include "ops/family.h"
 #include "opdef/slice.h"
 #include "opdef/op_context.h"
+#include "ops/nn/loss.h"
 #include "ops/tensor/index.h"
 #include "opdef/numbers.h"
 
-enum { X, TARGET, WEIGHT };
-
-/* Classes are the second axis of the input: (batch, classes, inner). */
-struct loss {
-	int64_t batch, classes, inner;
-	bool has_ignored;
-	int64_t ignored;
-	bool is_none, is_mean;        /* reduction attribute; sum if both are false */
-};
+enum { X = OM_LOSS_X, TARGET = OM_LOSS_TARGET, WEIGHT = OM_LOSS_WEIGHT };
 
 static om_status
 check_classes(const om_op_context *c)
@@ -95,7 +88,7 @@ loss_partial(const om_op_context *c, uint32_t in, om_slice *s)
 }
 
 /* The log-probability of `class` at position `i` of the inner axes. */
-typedef double value_fn(const om_op_context *c, const struct loss *l, int64_t n, int64_t i, int64_t class);
+typedef double value_fn(const om_op_context *c, const struct om_loss *l, int64_t n, int64_t i, int64_t class);
 
 static double
 at(const om_tensor *t, int64_t k)
@@ -104,14 +97,14 @@ at(const om_tensor *t, int64_t k)
 }
 
 static double
-given(const om_op_context *c, const struct loss *l, int64_t n, int64_t i, int64_t class)
+given(const om_op_context *c, const struct om_loss *l, int64_t n, int64_t i, int64_t class)
 {
 	return at(&c->in[X], (n * l->classes + class) * l->inner + i);
 }
 
 /* The logarithm of the sum of exponentials over the classes. */
 static double
-log_sum(const om_op_context *c, const struct loss *l, int64_t n, int64_t i)
+log_sum(const om_op_context *c, const struct om_loss *l, int64_t n, int64_t i)
 {
 	double most = -INFINITY, sum = 0;
 
@@ -123,13 +116,13 @@ log_sum(const om_op_context *c, const struct loss *l, int64_t n, int64_t i)
 }
 
 static double
-log_share(const om_op_context *c, const struct loss *l, int64_t n, int64_t i, int64_t class)
+log_share(const om_op_context *c, const struct om_loss *l, int64_t n, int64_t i, int64_t class)
 {
 	return given(c, l, n, i, class) - log_sum(c, l, n, i);
 }
 
 static om_status
-read_class(const om_op_context *c, const struct loss *l, int64_t k, int64_t *class)
+read_class(const om_op_context *c, const struct om_loss *l, int64_t k, int64_t *class)
 {
 	const om_tensor *t = &c->in[TARGET];
 
@@ -142,7 +135,7 @@ read_class(const om_op_context *c, const struct loss *l, int64_t k, int64_t *cla
 }
 
 static om_status
-reduce(om_op_context *c, const struct loss *l, value_fn *value)
+reduce(om_op_context *c, const struct om_loss *l, value_fn *value)
 {
 	const bool none = l->is_none, mean = l->is_mean;
 	double sum = 0, weights = 0;
@@ -164,10 +157,19 @@ reduce(om_op_context *c, const struct loss *l, value_fn *value)
 	return OM_OK;
 }
 
-static om_status
-loss_of(const om_op_context *c, struct loss *l)
+struct om_loss
+om_loss_of(const om_op_context *c)
 {
 	const om_shape *x = &c->in[X].shape;
+
+	return (struct om_loss){x->dim[0], x->dim[1], om_shape_span(x, 2, x->rank),
+		om_attr_has(c->op, "ignore_index"), om_attr_int(c->op, "ignore_index"),
+		om_attr_is(c->op, "reduction", "none"), om_attr_is(c->op, "reduction", "mean")};
+}
+
+static om_status
+loss_prepare(om_op_context *c, void **state)
+{
 	const om_dtype type = c->in[X].type;
 
 	if (type != OM_FLOAT32 && type != OM_FLOAT64 && !om_is_half(type))
@@ -175,16 +177,8 @@ loss_of(const om_op_context *c, struct loss *l)
 	if (om_has_in(c, WEIGHT) && c->in[WEIGHT].type != type)
 		return om_wrong(c, "weight and input differ in element type");
 	OM_TRY(om_index_type(c, TARGET));
-	*l = (struct loss){x->dim[0], x->dim[1], om_shape_span(x, 2, x->rank),
-		om_attr_has(c->op, "ignore_index"), om_attr_int(c->op, "ignore_index"),
-		om_attr_is(c->op, "reduction", "none"), om_attr_is(c->op, "reduction", "mean")};
+	*(struct om_loss *)*state = om_loss_of(c);
 	return OM_OK;
-}
-
-static om_status
-loss_prepare(om_op_context *c, void **state)
-{
-	return loss_of(c, *state);
 }
 
 static om_status
@@ -196,7 +190,7 @@ likelihood_cpu(om_op_context *c)
 static om_status
 entropy_cpu(om_op_context *c)
 {
-	const struct loss l = *(const struct loss *)c->state;
+	const struct om_loss l = *(const struct om_loss *)c->state;
 
 	if (om_has_out(c, 1))
 		for (int64_t n = 0; n < l.batch; n++)
@@ -234,7 +228,7 @@ const om_opdef om_ops_loss[] = {
 };
 
 #define KERNEL(label, runs)                                                    \
-	{.name = label, .state_bytes = sizeof(struct loss), .prepare = loss_prepare, .run = runs}
+	{.name = label, .state_bytes = sizeof(struct om_loss), .prepare = loss_prepare, .run = runs}
 
 const om_kernel om_kernels_loss[] = {
 	KERNEL("NegativeLogLikelihoodLoss", likelihood_cpu),

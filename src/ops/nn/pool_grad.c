@@ -10,11 +10,12 @@
 #include "opdef/numbers.h"
 #include "opdef/geometry/window.h"
 #include "opdef/op_context.h"
+#include "ops/nn/pool_grad.h"
 
-enum { DY, INDICES };
+enum { DY = OM_POOL_GRAD_DY, INDICES = OM_POOL_GRAD_INDICES };
 
-static const char *
-read_pool(const om_op_context *c, om_shape *x, struct om_window *w)
+const char *
+om_max_pool_grad_read(const om_op_context *c, om_shape *x, struct om_window *w)
 {
 	const om_shape *dy = &c->in[DY].shape;
 	const char *bad = om_window_image(c, dy, 2, x);
@@ -35,7 +36,7 @@ max_infer(om_op_context *c)
 
 	if (!om_has_in(c, INDICES) || n != 1 || wrt[0] != 0 || c->op->nout != 1)
 		return om_wrong(c, "requires the inputs dY and Indices and one output");
-	const char *bad = read_pool(c, &x, &w);
+	const char *bad = om_max_pool_grad_read(c, &x, &w);
 	if (bad)
 		return om_wrong(c, bad);
 	c->out[0].type = c->in[DY].type;
@@ -85,7 +86,7 @@ max_prepare(om_op_context *c, void **state)
 	struct put *s = *state;
 	om_shape x;
 
-	const char *bad = read_pool(c, &x, &s->w);
+	const char *bad = om_max_pool_grad_read(c, &x, &s->w);
 	s->by_column = om_attr_int(c->op, "storage_order") != 0 && s->w.n > 1;
 	if (bad)
 		return om_wrong(c, bad);

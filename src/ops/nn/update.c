@@ -95,9 +95,8 @@ update_infer(om_op_context *c)
 }
 
 om_status
-om_update_prepare(om_op_context *c, void **state)
+om_update_read(const om_op_context *c, struct om_update_attrs *a)
 {
-	struct om_update_attrs *a = *state;
 	const char *wrong = find_wrong(c);
 
 	if (wrong)
@@ -112,6 +111,12 @@ om_update_prepare(om_op_context *c, void **state)
 	if (a->kind == OM_ADAMW && om_get(numbers->type, copy, OM_UPDATE_DECAY) != 0 && !om_has_in(c, OM_UPDATE_RATE))
 		return om_wrong(c, "adamw with a decay requires input 2");
 	return OM_OK;
+}
+
+om_status
+om_update_prepare(om_op_context *c, void **state)
+{
+	return om_update_read(c, *state);
 }
 
 /* ---- The reference kernel. ---- */

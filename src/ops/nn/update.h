@@ -12,7 +12,10 @@ struct om_update_attrs {
 	const void *number;      /* [OM_UPDATE_NUMBERS], of the type of the parameter */
 };
 
-/* `prepare`, with a state of struct om_update_attrs: check the shapes. */
+/* Check the shapes; the numbers are allocated from c->mem. */
+om_status om_update_read(const om_op_context *c, struct om_update_attrs *a);
+
+/* `prepare`, with a state of struct om_update_attrs. */
 om_status om_update_prepare(om_op_context *c, void **state);
 
 #endif
