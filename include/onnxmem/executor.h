@@ -56,6 +56,8 @@ typedef struct om_exec_options {
 	uint32_t narena;         /* how many */
 	struct om_comm *comm;    /* for the collectives of org.onnxmem.dist (onnxmem/comm.h), which runs call in the order of the
 	                      program; used by the thread that runs, and must outlive the executor.  NULL: there is one rank */
+	bool keep_states;        /* inputs that outputs replace in the next run stay on the device where a plan permits it: their
+	                      elements are copied there in the run after om_exec_input(), and back by om_exec_fetch_states() */
 } om_exec_options;
 
 /* The initializer of om_exec_options, with members that differ from the defaults:
@@ -140,6 +142,9 @@ OM_API om_status om_exec_run(om_exec *e);
 /* Output `k` of the last run; valid until the next run.  For an output that is not a
  * tensor, `data` is its object. */
 OM_API const om_tensor *om_exec_result(const om_exec *e, uint32_t k);
+
+/* With `keep_states`: copy the states that are on a device to the memory that their inputs were bound to. */
+OM_API om_status om_exec_fetch_states(om_exec *e);
 
 /* Owned by the executor; updated after each run. */
 OM_API const om_exec_stats *om_exec_get_stats(const om_exec *e);

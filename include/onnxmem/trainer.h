@@ -60,7 +60,7 @@ OM_API om_status om_trainer_new(om_session *s, const om_prog *p, om_trainer **ou
 OM_API void om_trainer_free(om_trainer *t);    /* NULL is fine */
 
 /* State `k` and its name; NULL after the last one.  Its elements change in each step, and may
- * be read between steps. */
+ * be read between steps: after om_trainer_fetch(), if the executor keeps states on a device. */
 OM_API const om_tensor *om_trainer_state(const om_trainer *t, uint32_t k, const char **name);
 
 /* Copy elements into the state called `name`.  OM_USAGE if there is none, OM_SHAPE if type
@@ -73,6 +73,10 @@ OM_API const char *om_trainer_first_uninitialized(const om_trainer *t);
 /* Bind the states as inputs of an executor of the step, or of another program with the same
  * states. */
 OM_API om_status om_trainer_bind(om_trainer *t, om_exec *e);
+
+/* The elements of the states are in memory of the trainer, from where an executor with `keep_states` that ran the last step
+ * may have moved them.  It must still be there. */
+OM_API om_status om_trainer_fetch(om_trainer *t);
 
 /* Run one step and update the states.  States that the plan does not alias are copied;
  * `*copied` counts these bytes.  The other inputs must be bound. */

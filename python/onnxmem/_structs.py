@@ -194,7 +194,7 @@ class ExecOptions(c.Structure):
                 ("kernels", c.c_void_p), ("max_memory", c.c_uint64), ("max_iterations", c.c_uint64),
                 ("threads", c.c_uint32), ("precise", c.c_bool), ("cache", c.c_char_p), ("device", c.c_void_p),
                 ("device_options", c.c_char_p), ("streams", c.c_uint32),
-                ("arena", c.c_void_p), ("narena", c.c_uint32), ("comm", c.c_void_p)]
+                ("arena", c.c_void_p), ("narena", c.c_uint32), ("comm", c.c_void_p), ("keep_states", c.c_bool)]
 
 
 class ExecOp(c.Structure):

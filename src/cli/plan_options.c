@@ -112,7 +112,7 @@ static om_status
 want_device(om_cli *c)
 {
 	const char *at = om_cli_option(c, "device");
-	const bool runs = strcmp(c->cmd->name, "run") == 0;
+	const bool runs = strcmp(c->cmd->name, "run") == 0 || strcmp(c->cmd->name, "train") == 0;
 
 	c->device = c->device_options = NULL;
 	if (!at && om_cli_has(c, "place"))

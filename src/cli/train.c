@@ -222,7 +222,7 @@ plan_step(struct training *t, struct machine *m, int64_t size)
 {
 	om_cli *c = t->c;
 	om_exec_options o = OM_EXEC_OPTIONS(.no_reuse = om_cli_has(c, "no-reuse"), .poison = om_cli_has(c, "poison"),
-		.comm = t->ranks.comm);
+		.comm = t->ranks.comm, .keep_states = true);
 
 	*m = (struct machine){.all = size};
 	OM_TRY(find_micro(t, m));
@@ -240,6 +240,7 @@ plan_step(struct training *t, struct machine *m, int64_t size)
 	if (!t->trainer)
 		OM_TRY(om_trainer_new(c->session, m->prog, &t->trainer));
 	OM_TRY(check_states(t, m));
+	o.device_options = c->device_options;
 	o.precise |= m->prog->has & OM_HAS_PLAN && m->prog->plan->precise;
 	OM_TRY(om_exec_new(c->session, m->prog, o.no_reuse ? NULL : m->prog->plan, &o, &m->exec));
 	OM_TRY(om_trainer_bind(t->trainer, m->exec));
@@ -260,6 +261,7 @@ find_whole(struct training *t, om_trainer **whole, om_trainer **owned)
 {
 	*owned = NULL;
 	*whole = t->trainer;
+	OM_TRY(om_trainer_fetch(t->trainer));
 	if (!is_divided(t))
 		return OM_OK;
 	const om_status st = (t->stages.used ? om_stages_gather : om_rank_states_gather)(t->c, &t->ranks, t->prog, t->trainer, owned);

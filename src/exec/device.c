@@ -168,6 +168,12 @@ get_memory(struct device_run *d, om_mem_kind kind, uint64_t bytes, const char *w
 }
 
 om_status
+om_exec_device_memory(struct device_run *d, uint64_t bytes, const char *what, om_mem *out)
+{
+	return get_memory(d, OM_MEM_ARENA, bytes, what, out);
+}
+
+om_status
 om_exec_device_arena(om_exec *e, uint32_t k, uint64_t bytes)
 {
 	struct device_run *d = e->device;
@@ -471,6 +477,7 @@ om_exec_device_prepare(om_exec *e)
 		return OM_OK;
 	OM_TRY(om_exec_device_fail(d, d->ops->stream_create(d->device, &d->stream[0]), NULL, "a stream cannot be made"));
 	OM_TRY(place_values(d));
+	OM_TRY(om_exec_device_states(e));
 	OM_TRY(find_weights(d));
 	OM_TRY(get_scratch(d));
 	OM_TRY(bind_ops(d));

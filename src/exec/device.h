@@ -27,6 +27,14 @@ struct device_op {
 	struct device_launch *launch;
 	uint32_t nlaunch;
 	om_event *done;          /* recorded after it; NULL: no stream waits for it */
+	struct device_state *state; /* that it copies; NULL: it copies another value, or is no copy */
+};
+
+/* A state that stays on the device. */
+struct device_state {
+	const om_value *param;
+	const om_op *in, *out;   /* the copies to and from the device */
+	bool is_there;           /* its elements are those on the device */
 };
 
 /* A compiled kernel. */
@@ -51,6 +59,8 @@ struct device_run {
 	struct device_op *op;    /* by op id */
 	struct device_code *code;
 	size_t ncode, capcode;
+	struct device_state *state;
+	uint32_t nstate;
 };
 
 /* Is the program, in part, for a device?  Then open it: before memory is taken.  OM_UNSUPPORTED if it cannot be opened. */
@@ -78,6 +88,16 @@ om_status om_exec_device_check(om_exec *e, const om_op *op);
 
 /* A failure of the device, in the words of the device; `op` NULL: of none. */
 om_status om_exec_device_fail(struct device_run *d, om_device_status st, const om_op *op, const char *what);
+
+/* Memory of the device outside of the plan; `what` it is for. */
+om_status om_exec_device_memory(struct device_run *d, uint64_t bytes, const char *what, om_mem *out);
+
+/* ---- device_states.c ---- */
+
+/* After values are placed: give the states that stay on the device their memory. */
+om_status om_exec_device_states(om_exec *e);
+/* The caller has given elements for a parameter. */
+void om_exec_device_given(om_exec *e, const om_value *param);
 
 /* ---- device_streams.c ---- */
 

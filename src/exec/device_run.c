@@ -55,11 +55,17 @@ om_exec_device_after(om_exec *e, const om_op *op)
 	return op->nbody ? sync_all(e->device, op) : OM_OK;
 }
 
+/* A state is copied to the device once. */
 static om_device_status
 copy_in_or_out(struct device_run *d, struct step *s)
 {
 	const om_op *op = s->op;
+	struct device_state *state = d->op[op->id].state;
 
+	if (state && state->is_there)
+		return OM_DEVICE_OK;
+	if (state)
+		state->is_there = true;
 	if (op->opdef->copies == OM_COPIES_TO_DEVICE) {
 		const struct device_place *to = &d->place[op->out[0]->id];
 		return d->ops->upload(stream_of(d, op), to->mem, to->at, s->in[0].data, to->bytes, op->id);

@@ -301,6 +301,7 @@ om_exec_input(om_exec *e, uint32_t k, const om_tensor *t)
 		om_exec_move(e, v, t->data);
 	e->is_bound[v->id] = true;
 	e->is_used_up[v->id] = false;
+	om_exec_device_given(e, v);
 	return OM_OK;
 }
 

@@ -15,6 +15,7 @@
 #include "ir/query.h"
 #include "base/strided_copy.h"
 #include "base/system.h"
+#include "exec/exec_internal.h"
 
 struct state {
 	const char *name;
@@ -31,6 +32,7 @@ struct om_trainer {
 	om_arena *mem;
 	struct state *state;
 	uint32_t n;
+	om_exec *keeper;         /* that ran the last step, and has states on a device; NULL: they are here */
 };
 
 /* ---- Roles of inputs and outputs. ---- */
@@ -203,7 +205,7 @@ om_trainer_set(om_trainer *t, const char *name, const om_tensor *from)
 				om_shape_text(&st->t.shape, want, sizeof want), om_dtype_text(from->type),
 				om_shape_text(&from->shape, got, sizeof got));
 		set_state(st, from);
-		return OM_OK;
+		return t->keeper ? om_exec_input(t->keeper, st->param, &st->t) : OM_OK;
 	}
 	return om_fail(t->session, OM_USAGE, "the step has no state %s", name);
 }
@@ -257,9 +259,27 @@ take_states(om_trainer *t, const om_exec *e)
 	}
 }
 
+om_status
+om_trainer_fetch(om_trainer *t)
+{
+	return t->keeper ? om_exec_fetch_states(t->keeper) : OM_OK;
+}
+
+/* An executor that did not run the last step has other states on its device. */
+static om_status
+change_exec(om_trainer *t, om_exec *e)
+{
+	if (t->keeper == e)
+		return OM_OK;
+	OM_TRY(om_trainer_fetch(t));
+	t->keeper = e->device && e->options.keep_states ? e : NULL;
+	return t->keeper ? om_trainer_bind(t, e) : OM_OK;
+}
+
 static om_status
 trainer_step_guarded(om_trainer *t, om_exec *e, uint64_t *copied)
 {
+	OM_TRY(change_exec(t, e));
 	OM_TRY(om_exec_run(e));
 	take_states(t, e);
 	for (uint32_t k = 0; k < t->n; k++) {
