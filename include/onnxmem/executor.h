@@ -87,6 +87,7 @@ typedef struct om_exec_stats {
 	                               views made by the plan are not counted */
 	uint64_t runs;              /* completed runs */
 	uint64_t device_bytes;      /* of memory of the device: arenas, constants, values outside of the plan */
+	uint64_t transferred_bytes; /* copied to and from the device by all runs, and by om_exec_fetch_states() */
 	const om_exec_op *op;       /* with `profile`: ops that ran, in order of their first call */
 	uint32_t nop;               /* how many */
 } om_exec_stats;

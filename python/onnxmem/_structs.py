@@ -204,7 +204,7 @@ class ExecOp(c.Structure):
 class ExecStats(c.Structure):
     _fields_ = [("arena_bytes", c.c_uint64), ("weight_bytes", c.c_uint64), ("unplanned_bytes", c.c_uint64),
                 ("object_bytes", c.c_uint64), ("copied_bytes", c.c_uint64), ("steps", c.c_uint64), ("runs", c.c_uint64),
-                ("device_bytes", c.c_uint64), ("op", c.POINTER(ExecOp)), ("nop", c.c_uint32)]
+                ("device_bytes", c.c_uint64), ("transferred_bytes", c.c_uint64), ("op", c.POINTER(ExecOp)), ("nop", c.c_uint32)]
 
 
 class Interval(c.Structure):

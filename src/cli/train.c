@@ -680,6 +680,12 @@ tell_times(om_comm_times t)
 		t.waiting < t.transfer ? 100 * (1 - t.waiting / t.transfer) : 0);
 }
 
+static uint64_t
+transferred(const struct machine *m)
+{
+	return m->exec ? om_exec_get_stats(m->exec)->transferred_bytes : 0;
+}
+
 static void
 tell_end(struct training *t, uint64_t steps, double ms, const uint64_t *arena)
 {
@@ -697,6 +703,9 @@ tell_end(struct training *t, uint64_t steps, double ms, const uint64_t *arena)
 		printf("%s%llu%s", k == 1 ? " (of the other ranks " : " ", (unsigned long long)arena[k], k + 1 == t->ranks.size ? ")" : "");
 	printf(", states %llu, of these copied in all steps %llu; %llu steps; %.3f ms\n", (unsigned long long)all,
 		(unsigned long long)t->copied, (unsigned long long)steps, ms);
+	if (t->c->device)
+		printf("device %s: %llu bytes copied to it and from it in all steps\n", t->c->device,
+			(unsigned long long)(transferred(&t->full) + transferred(&t->rest)));
 	if (t->ranks.size > 1 && t->how.overlap)
 		tell_times(om_comm_get_times(t->ranks.comm));
 }

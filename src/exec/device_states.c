@@ -3,9 +3,10 @@
  *
  * A state is a parameter that a result replaces in the next run.  Where the program copies the parameter to the device, and the
  * plan computes what replaces it over that copy, both are in memory of their own, which nothing else uses: then the copy to
- * the device is needed only after the caller gave new elements, and the copy back only when the caller asks for them.  All
- * that the plan has over the copy is there too, at the same distances, so that the order that streams keep for the plan's
- * bytes is right for this memory.  States for which this does not hold are copied in every run. */
+ * the device is needed only after the caller gave new elements, and the copy back only when the caller asks for them.  The
+ * plan has these values, and those between them, in the same bytes of its arena, so that the order that streams keep for
+ * those is right for this memory.  What the plan has there before and after is not moved: it would overwrite the state.
+ * States for which this does not hold are copied in every run. */
 #include <config.h>
 
 #include "base/guard.h"
@@ -32,20 +33,23 @@ copy_from(const om_exec *e, const om_value *result)
 	    && e->is_needed[op->id] ? op : NULL;
 }
 
-/* Where the plan has a value in the memory of `root`. */
-static bool
-is_over(const om_exec *e, const om_alias *const *alias, const om_value *v, const om_value *root, uint64_t *offset)
+/* The value over which the plan has another one, all of it; NULL: there is none. */
+static const om_value *
+below(const om_exec *e, const om_alias *const *alias, const om_value *v)
 {
-	uint32_t id = v->id;
+	const om_alias *a = alias[v->id];
+	const om_value *from = a && a->offset == 0 ? e->prog->values[a->source] : NULL;
 
-	*offset = 0;
-	for (uint32_t hops = 0; id != root->id && hops <= e->prog->nvalue; hops++) {
-		if (!alias[id])
-			return false;
-		*offset += alias[id]->offset;
-		id = alias[id]->source;
-	}
-	return id == root->id;
+	return from && om_value_bytes(from) == om_value_bytes(v) ? from : NULL;
+}
+
+/* Is `v` computed over `copy`, through values that are computed over each other? */
+static bool
+is_over(const om_exec *e, const om_alias *const *alias, const om_value *v, const om_value *copy)
+{
+	for (uint32_t hops = 0; v && v != copy && hops <= e->prog->nvalue; hops++)
+		v = below(e, alias, v);
+	return v == copy;
 }
 
 /* Does the run itself write the result where the parameter is, in memory of the caller? */
@@ -61,25 +65,24 @@ find_state(const struct device_run *d, const om_alias *const *alias, const om_io
 	const om_exec *e = d->exec;
 	const om_value *param = e->prog->first->param[io->param], *result = e->prog->first->result[io->result];
 	const om_op *in = copy_of(e, param), *out = copy_from(e, result);
-	uint64_t offset;
 
-	if (!in || !out || io->rows_after || !om_exec_in_arena(e, in->out[0]) || !is_replaced(e, param, result) || !is_over(e, alias, out->in[0], in->out[0], &offset)
-	    || offset != 0 || om_value_bytes(out->in[0]) != om_value_bytes(in->out[0]))
+	if (!in || !out || io->rows_after || !om_exec_in_arena(e, in->out[0]) || !is_replaced(e, param, result) || !is_over(e, alias, out->in[0], in->out[0]))
 		return false;
 	*to = (struct device_state){.param = param, .in = in, .out = out};
 	return true;
 }
 
-/* The copy, and all that the plan has over it, are in memory of the state. */
+/* The copy, what replaces it, and all between them are in memory of the state. */
 static void
-move_values(struct device_run *d, const om_alias *const *alias, om_mem mem, const om_value *root)
+move_values(struct device_run *d, const om_alias *const *alias, om_mem mem, const struct device_state *s)
 {
-	const om_prog *p = d->exec->prog;
-	uint64_t offset;
+	const om_value *copy = s->in->out[0];
 
-	for (uint32_t k = 0; k < p->nvalue; k++)
-		if (d->place[k].mem && is_over(d->exec, alias, p->values[k], root, &offset))
-			d->place[k] = (struct device_place){mem, offset, d->place[k].bytes};
+	for (const om_value *v = s->out->in[0];; v = below(d->exec, alias, v)) {
+		d->place[v->id] = (struct device_place){mem, 0, d->place[v->id].bytes};
+		if (v == copy)
+			return;
+	}
 }
 
 om_status
@@ -101,7 +104,7 @@ om_exec_device_states(om_exec *e)
 			continue;
 		const om_value *copy = s->in->out[0];
 		OM_TRY(om_exec_device_memory(d, om_value_bytes(copy), s->param->name, &d->own[copy->id]));
-		move_values(d, alias, d->own[copy->id], copy);
+		move_values(d, alias, d->own[copy->id], s);
 		d->op[s->in->id].state = d->op[s->out->id].state = s;
 		d->nstate++;
 	}
@@ -127,6 +130,7 @@ fetch(struct device_run *d, const struct device_state *s)
 
 	if (!s->is_there)
 		return OM_OK;
+	d->exec->stats.transferred_bytes += from->bytes;
 	return om_exec_device_fail(d, d->ops->download(d->stream[0], to, from->mem, from->at, from->bytes, s->out->id), s->out,
 		"a state cannot be copied from it");
 }

@@ -89,12 +89,13 @@ update_launches(const om_op_context *c, om_launch_list *to)
 	return OM_OK;
 }
 
-/* An element is read, everywhere, before it is written; scalars and what gives the trust are read by all threads. */
+/* An element is read, everywhere, before it is written.  Over other inputs it could be as well, but then states could not stay
+ * where they are. */
 static bool
 update_inplace(const om_op_context *c, uint32_t out, uint32_t in)
 {
-	(void)out;
-	return (in <= OM_UPDATE_DW || in >= OM_UPDATE_S1) && om_shape_count(&c->in[in].shape) == om_shape_count(&c->out[0].shape);
+	(void)c;
+	return in == (out == 0 ? OM_UPDATE_W : OM_UPDATE_S1 + out - 1);
 }
 
 const om_device_kernel om_device_kernels_device_update[] = {
