@@ -300,6 +300,8 @@ read_numbers(struct training *t)
 	OM_TRY(om_rank_step_read(c, &t->how));
 	OM_TRY(om_stages_read(c, &t->stages));
 	OM_TRY(check_pipeline(c));
+	if (t->ranks.size > 1 && om_cli_has(c, "device"))
+		return om_fail(c->session, OM_USAGE, "options --ranks and --device do not go together: ranks train on the processor");
 	OM_TRY(om_cli_number(c, "epochs", 1, UINT32_MAX, &t->epochs));
 	OM_TRY(om_cli_number(c, "seed", 0, UINT64_MAX, &t->at.seed));
 	OM_TRY(om_cli_number(c, "every", 1, UINT32_MAX, &t->every));
