@@ -75,15 +75,17 @@ copy_in_or_out(struct device_run *d, struct step *s)
 	return d->ops->download(stream_of(d, op), s->out[0].data, from->mem, from->at, from->bytes, op->id);
 }
 
-/* A view that is not where the plan says so, or has no plan: a copy. */
+/* Copy output `k` of an op that makes views, if it is not where the plan says so, or there is no plan. */
 static om_device_status
-copy_view(struct device_run *d, const om_op *op)
+copy_view(struct device_run *d, const om_op *op, uint32_t k)
 {
 	om_view_of view;
 
-	if (!om_op_view(op, 0, &view))
+	if (!op->out[k] || !d->place[op->out[k]->id].mem)
+		return OM_DEVICE_OK;
+	if (!om_op_view(op, k, &view))
 		return OM_DEVICE_ARGUMENT;
-	const struct device_place *to = &d->place[op->out[0]->id], *from = &d->place[op->in[view.in]->id];
+	const struct device_place *to = &d->place[op->out[k]->id], *from = &d->place[op->in[view.in]->id];
 	if (to->mem == from->mem && to->at == from->at + view.offset)
 		return OM_DEVICE_OK;
 	return d->ops->copy(stream_of(d, op), to->mem, to->at, from->mem, from->at + view.offset, to->bytes, op->id);
@@ -97,8 +99,8 @@ enqueue(struct device_run *d, struct step *s)
 
 	if (op->opdef->copies)
 		return om_exec_device_fail(d, copy_in_or_out(d, s), op, "the copy cannot be started");
-	if (o->nlaunch == 0)
-		return om_exec_device_fail(d, copy_view(d, op), op, "the copy cannot be started");
+	for (uint32_t k = 0; o->nlaunch == 0 && k < op->nout; k++)
+		OM_TRY(om_exec_device_fail(d, copy_view(d, op, k), op, "the copy cannot be started"));
 	for (uint32_t k = 0; k < o->nlaunch; k++) {
 		const struct device_launch *l = &o->launch[k];
 		OM_TRY(om_exec_device_fail(d, d->ops->launch(stream_of(d, op), l->code, &l->grid, l->args, l->nargs, op->id), op,

@@ -5,8 +5,8 @@
  * plan computes what replaces it over that copy, both are in memory of their own, which nothing else uses: then the copy to
  * the device is needed only after the caller gave new elements, and the copy back only when the caller asks for them.  The
  * plan has these values, and those between them, in the same bytes of its arena, so that the order that streams keep for
- * those is right for this memory.  What the plan has there before and after is not moved: it would overwrite the state.
- * States for which this does not hold are copied in every run. */
+ * those is right for this memory.  Their views are moved with them.  What the plan has there afterwards is not moved: it would
+ * overwrite the state.  States for which this does not hold are copied in every run. */
 #include <config.h>
 
 #include "base/guard.h"
@@ -66,23 +66,41 @@ find_state(const struct device_run *d, const om_alias *const *alias, const om_io
 	const om_value *param = e->prog->first->param[io->param], *result = e->prog->first->result[io->result];
 	const om_op *in = copy_of(e, param), *out = copy_from(e, result);
 
-	if (!in || !out || io->rows_after || !om_exec_in_arena(e, in->out[0]) || !is_replaced(e, param, result) || !is_over(e, alias, out->in[0], in->out[0]))
+	if (!in || !out || io->rows_after || !om_exec_in_arena(e, in->out[0]) || alias[in->out[0]->id]
+	    || !is_replaced(e, param, result) || !is_over(e, alias, out->in[0], in->out[0]))
 		return false;
 	*to = (struct device_state){.param = param, .in = in, .out = out};
 	return true;
 }
 
-/* The copy, what replaces it, and all between them are in memory of the state. */
+/* A part of a value in memory of the state, as ops that make views find it there, is there too. */
+static void
+move_part(struct device_run *d, const om_alias *const *alias, om_mem mem, const om_value *part)
+{
+	struct device_place *to = &d->place[part->id];
+	const om_alias *a = alias[part->id];
+	uint32_t whole = part->id;
+	uint64_t at = 0;
+
+	for (; a && (a->kind == OM_ALIAS_VIEW || a->kind == OM_ALIAS_SUBBUFFER) && d->place[whole].mem != mem; a = alias[whole]) {
+		at += a->offset;
+		whole = a->source;
+	}
+	if (to->mem && whole != part->id && d->place[whole].mem == mem)
+		*to = (struct device_place){mem, d->place[whole].at + at, to->bytes};
+}
+
+/* The copy, what replaces it, all between them, and their parts are in memory of the state. */
 static void
 move_values(struct device_run *d, const om_alias *const *alias, om_mem mem, const struct device_state *s)
 {
+	const om_prog *p = d->exec->prog;
 	const om_value *copy = s->in->out[0];
 
-	for (const om_value *v = s->out->in[0];; v = below(d->exec, alias, v)) {
+	for (const om_value *v = s->out->in[0]; v; v = v == copy ? NULL : below(d->exec, alias, v))
 		d->place[v->id] = (struct device_place){mem, 0, d->place[v->id].bytes};
-		if (v == copy)
-			return;
-	}
+	for (uint32_t k = 0; k < p->nvalue; k++)
+		move_part(d, alias, mem, p->values[k]);
 }
 
 om_status
