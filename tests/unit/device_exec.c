@@ -13,6 +13,7 @@
 #include "exec/device.h"
 #include "kernels/sim/sim.h"
 #include "onnxmem/builder.h"
+#include "onnxmem/trainer.h"
 #include "drawn_text.h"
 #include "unit.h"
 
@@ -320,6 +321,77 @@ an_op_without_kernel_is_named(void)
 	bench_close(&b);
 }
 
+/* ---- States that stay on the device. ---- */
+
+/* In each step, w is replaced by -w. */
+static const char turning[] = "program \"t\" ir 8 opset 17\n^main(%x: float32[8], %w: float32[8] = splat {0.5}) {\n"
+	"\t%s = Mul(%x, %w)\n\t%loss = ReduceSum(%s) {keepdims = 0}\n\t%w_next = Neg(%w)\n\tret %loss, %w_next to %w\n}\n";
+
+struct turns {
+	bench b;
+	om_trainer *t;
+	uint64_t copied;
+};
+
+static void
+turns_start(struct turns *u, const om_exec_options *o)
+{
+	static float ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+	const int64_t dim = 8;
+	const om_tensor x = {.type = OM_FLOAT32, .shape = om_shape_of(1, &dim), .data = ones};
+	const om_arena_spec arenas[] = {{.name = "host", .device = "cpu"}, {.name = "sim", .device = "sim", .align = 256}};
+	const om_plan_request r = OM_PLAN_REQUEST(.arena = arenas, .narena = 2, .target = OM_TARGET_CPU);
+
+	*u = (struct turns){.b = bench_open()};
+	CU_ASSERT_FATAL(is_ok(u->b.s, om_host_request(u->b.h, &r)));
+	CU_ASSERT_FATAL(is_ok(u->b.s, bench_plan(&u->b, turning, PLACE PLAN)));
+	CU_ASSERT_FATAL(is_ok(u->b.s, bench_exec(&u->b, o)));
+	CU_ASSERT_FATAL(is_ok(u->b.s, om_trainer_new(u->b.s, u->b.p, &u->t)));
+	CU_ASSERT_FATAL(is_ok(u->b.s, om_trainer_bind(u->t, u->b.e)));
+	CU_ASSERT_FATAL(is_ok(u->b.s, om_exec_input(u->b.e, 0, &x)));
+}
+
+/* After one more step: the loss, and the state. */
+static bool
+turn(struct turns *u, om_exec *e, float loss, float w)
+{
+	return om_trainer_step(u->t, e, &u->copied) == OM_OK && *(const float *)om_exec_result(e, 0)->data == loss
+	    && om_trainer_fetch(u->t) == OM_OK && ((const float *)om_trainer_state(u->t, 0, NULL)->data)[7] == w;
+}
+
+static void
+states_stay_on_the_device(void)
+{
+	enum { BYTES = 8 * sizeof(float), LOSS = sizeof(float) };
+	const om_exec_options o = OM_EXEC_OPTIONS(.device = om_sim_ops(), .keep_states = true), each = OM_EXEC_OPTIONS(.device = om_sim_ops());
+	const int64_t dim = 8;
+	float two[8] = {2, 2, 2, 2, 2, 2, 2, 2};
+	const om_tensor t = {.type = OM_FLOAT32, .shape = om_shape_of(1, &dim), .data = two};
+	struct turns u, v;
+
+	turns_start(&u, &o);
+	turns_start(&v, &each);
+	const uint64_t *moved = &om_exec_get_stats(u.b.e)->transferred_bytes;
+	CU_ASSERT(turn(&u, u.b.e, 4, -0.5f));
+	CU_ASSERT_EQUAL(*moved, 3 * BYTES + LOSS);
+	for (int k = 0; k < 3; k++)
+		CU_ASSERT_EQUAL(om_trainer_step(u.t, u.b.e, &u.copied), OM_OK);
+	CU_ASSERT_EQUAL(*moved, 6 * BYTES + 4 * LOSS);
+	CU_ASSERT(turn(&u, u.b.e, 4, -0.5f));
+	/* New elements from the caller; another executor, which copies states in every run; the first one again. */
+	CU_ASSERT_EQUAL(om_trainer_set(u.t, "w", &t), OM_OK);
+	CU_ASSERT_EQUAL(om_trainer_fetch(u.t), OM_OK);
+	CU_ASSERT(turn(&u, u.b.e, 16, -2));
+	CU_ASSERT_EQUAL(om_trainer_bind(u.t, v.b.e), OM_OK);
+	CU_ASSERT(turn(&u, v.b.e, -16, 2));
+	CU_ASSERT(turn(&u, u.b.e, 16, -2));
+	CU_ASSERT_EQUAL(u.copied, 0);
+	om_trainer_free(u.t);
+	om_trainer_free(v.t);
+	bench_close(&u.b);
+	bench_close(&v.b);
+}
+
 static CU_TestInfo device_exec_tests[] = {
 	{"random programs compute what the processor computes", random_programs_compute_the_same},
 	{"dropped waits are refused, and are races", dropped_waits_are_refused},
@@ -327,6 +399,7 @@ static CU_TestInfo device_exec_tests[] = {
 	{"allocations that fail are sentences", allocations_fail},
 	{"failures of a device are sentences", failures_are_sentences},
 	{"an op without a kernel is named", an_op_without_kernel_is_named},
+	{"states stay on the device", states_stay_on_the_device},
 	CU_TEST_INFO_NULL,
 };
 UNIT_SUITE("programs on devices", device_exec_tests);
