@@ -3,12 +3,13 @@
 
 nets.py make FOLDER DIGITS [large]   steps (resnet.onnx, gpt.onnx, and digits.onnx of the model DIGITS) and samples
 nets.py near A B...           losses of trainings B are those of A: all 50 within 1e-6 of their size, from 1 on
-nets.py kill COUNT SEED ...   runs the training step `...`, kills a process of it COUNT times, resumes, compares with an undisturbed one
+nets.py kill COUNT SEED ...   runs the training `...`, kills a process of it COUNT times, resumes, compares with an undisturbed one
 """
 import glob
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -207,7 +208,8 @@ def kill(count, seed, *command):
             child.communicate(timeout=LIMIT)
             continue
         start = time.monotonic()
-        child.communicate(timeout=LIMIT)
+        said = child.communicate(timeout=LIMIT)[1]
+        assert re.search(b"rank [0-9]+ of [0-9]+ has (died|left)|exited on signal 9", said) or child.returncode == -signal.SIGKILL, said
         longest, hit = max(longest, time.monotonic() - start), hit + 1
         subprocess.run([*run, "dead.npz"], check=True, env=env, stdout=subprocess.DEVNULL)
         equal += equal_files("whole.npz", "dead.npz")
