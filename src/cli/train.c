@@ -60,6 +60,7 @@ struct training {
 	om_train_log log;        /* of rank 0 */
 	uint64_t copied;
 	double next_ms;
+	om_comm_times prepared;  /* before the first step */
 };
 
 /* ---- Planning the step. ---- */
@@ -674,12 +675,15 @@ find_arenas(struct training *t, uint64_t **arena)
 	return om_ranks_gather(t->c, &t->ranks, bytes, arena);
 }
 
-/* How much of the communication of this rank went on while it computed. */
+/* How much of the communication of this rank went on while it computed.  What came before the first step, as states for all ranks, is not of it:
+ * nothing could hide that. */
 static void
-tell_times(om_comm_times t)
+tell_times(om_comm_times before, om_comm_times now)
 {
-	printf("communication %.3f s, of which the step waited for %.3f s (%.0f %% hidden)\n", t.transfer, t.waiting,
-		t.waiting < t.transfer ? 100 * (1 - t.waiting / t.transfer) : 0);
+	const double transfer = now.transfer - before.transfer, waiting = now.waiting - before.waiting;
+
+	printf("communication %.3f s, of which the step waited for %.3f s (%.0f %% hidden)\n", transfer, waiting,
+		waiting < transfer ? 100 * (1 - waiting / transfer) : 0);
 }
 
 static uint64_t
@@ -709,7 +713,7 @@ tell_end(struct training *t, uint64_t steps, double ms, const uint64_t *arena)
 		printf("device %s: %llu bytes copied to it and from it in all steps\n", t->c->device,
 			(unsigned long long)(transferred(&t->full) + transferred(&t->rest)));
 	if (t->ranks.size > 1 && t->how.overlap)
-		tell_times(om_comm_get_times(t->ranks.comm));
+		tell_times(t->prepared, om_comm_get_times(t->ranks.comm));
 }
 
 static om_status
@@ -736,13 +740,15 @@ train(struct training *t)
 	OM_TRY(prepare(t));
 	if (t->ranks.rank == 0)
 		OM_TRY(om_train_log_open(c, &t->log));
+	OM_TRY(find_arenas(t, &arena));
 	const double start = om_now_ms();
 	const uint64_t before = t->at.steps;
 	if (t->at.epoch >= t->epochs)
 		om_warn(c->session, "the checkpoint is of epoch %llu: nothing is left to train", (unsigned long long)t->at.epoch);
+	if (t->ranks.size > 1)
+		t->prepared = om_comm_get_times(t->ranks.comm);
 	while (t->at.epoch < t->epochs)
 		OM_TRY(run_epoch(t));
-	OM_TRY(find_arenas(t, &arena));
 	tell_end(t, t->at.steps - before, om_now_ms() - start, arena);
 	return om_cli_has(c, "save") ? save_net(t) : OM_OK;
 }
