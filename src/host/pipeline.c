@@ -2,7 +2,8 @@
 /* The pipeline that plans a program: passes of the target, and those that make the same program for all sizes of ranges.
  *
  * What an executor fuses may depend on sizes, as those of 1 are broadcast.  Then there is no plan for all sizes, so such a pass is
- * left out.  Programs are compared for the ends of the ranges and for some sizes between them; a plan is read again for more. */
+ * left out.  Programs are compared for the ends of the ranges and for up to 64 sizes between them, all of small ranges, as what a pass
+ * does may depend on whether two quotients are equal; a plan is read again for more. */
 #include <config.h>
 
 #include <inttypes.h>
@@ -13,9 +14,10 @@
 #include "host/host.h"
 #include "host/range_binding.h"
 #include "host/range_scratch.h"
+#include "host/range_sizes.h"
 #include "onnxmem/binding.h"
 
-enum { MOST_RANGES = 3 };
+enum { MOST_RANGES = 3, MOST_COMPARED = 64 };
 
 struct search {
 	om_host *host;
@@ -44,7 +46,7 @@ sizes_at(const struct search *w, uint32_t ends, uint32_t k, int64_t *n)
 
 /* The operators of all blocks, and what they compute. */
 static const char *
-outline(const struct search *w, const om_prog *p)
+outline(om_arena *mem, const om_prog *p)
 {
 	size_t n = 0, cap = 0;
 	char *text = NULL;
@@ -54,40 +56,67 @@ outline(const struct search *w, const om_prog *p)
 			const char *parts[] = {op->domain, ":", op->type, " ", op->nout && op->out[0] ? op->out[0]->name : "", "\n"};
 			for (size_t k = 0; k < sizeof parts / sizeof parts[0]; k++)
 				for (const char *at = parts[k]; *at; at++)
-					OM_PUSH(w->mem, text, n, cap, *at);
+					OM_PUSH(mem, text, n, cap, *at);
 		}
-	OM_PUSH(w->mem, text, n, cap, 0);
+	OM_PUSH(mem, text, n, cap, 0);
 	return text;
 }
 
 static om_status
-run_for(const struct search *w, const int64_t *n, const char *passes, const char **text)
+run_for(const struct search *w, om_arena *mem, const int64_t *n, const char *passes, const char **text)
 {
 	const om_ranged r = {w->open, w->prog, w->range, w->nrange};
 	om_prog *p;
 
 	OM_TRY(om_host_run_sizes(w->host, &r, n, passes, &p));
-	*text = outline(w, p);
+	*text = outline(mem, p);
 	om_prog_free(p);
 	return OM_OK;
+}
+
+/* Is it the program `first` for other sizes, too?  Those that are not possible are left to the verifier, which names them. */
+static om_status
+compare_others(const struct search *w, om_arena *mem, const char *passes, const char *first, bool *is_one)
+{
+	om_size_walk at = om_size_walk_new(w->range, w->nrange, MOST_COMPARED, mem);
+	const char *text;
+	bool is_there = true;
+
+	for (uint32_t k = 0; k < MOST_COMPARED && is_there && *is_one; k++, is_there = om_size_walk_next(&at)) {
+		const om_status st = run_for(w, mem, at.n, passes, &text);
+		if (st == OM_MEMORY)
+			return st;
+		*is_one = st != OM_OK || strcmp(first, text) == 0;
+	}
+	return OM_OK;
+}
+
+static om_status
+compare_all(const struct search *w, om_arena *mem, const char *passes, bool *is_one)
+{
+	const uint32_t ends = w->nrange < MOST_RANGES ? w->nrange : MOST_RANGES;
+	int64_t *n = OM_NEWN(mem, int64_t, w->nrange);
+	const char *first = NULL, *text = NULL;
+
+	*is_one = true;
+	for (uint32_t k = 0; k < (1u << ends) + 2 && *is_one; k++) {
+		sizes_at(w, ends, k, n);
+		OM_TRY(run_for(w, mem, n, passes, &text));
+		first = first ? first : text;
+		*is_one = strcmp(first, text) == 0;
+	}
+	return compare_others(w, mem, passes, first, is_one);
 }
 
 /* Do the passes make one program of all sizes?  Combinations of sizes are compared with those that are all largest. */
 static om_status
 make_one_program(const struct search *w, const char *passes, bool *is_one)
 {
-	const uint32_t ends = w->nrange < MOST_RANGES ? w->nrange : MOST_RANGES;
-	int64_t *n = OM_NEWN(w->mem, int64_t, w->nrange);
-	const char *first = NULL, *text = NULL;
+	om_arena *mem = om_arena_new();
+	const om_status st = compare_all(w, mem, passes, is_one);
 
-	*is_one = true;
-	for (uint32_t k = 0; k < (1u << ends) + 2 && *is_one; k++) {
-		sizes_at(w, ends, k, n);
-		OM_TRY(run_for(w, n, passes, &text));
-		first = first ? first : text;
-		*is_one = strcmp(first, text) == 0;
-	}
-	return OM_OK;
+	om_arena_free(mem);
+	return st;
 }
 
 static bool
