@@ -40,16 +40,18 @@ less_of(const om_nbits *b, int64_t n, int r, const bool is_8_bits)
 {
 	const float *scales = b->scales + n * b->blocks, *sums = b->sums + r * b->blocks;
 	vec part = {0};
-	float all = 0;
+	float all = 0, rest = 0;
 	int64_t i = 0;
 
 	for (; b->zeros && i < b->blocks; i++)
 		all += scales[i] * zero_of(b, n, i, is_8_bits) * sums[i];
 	for (; i + VL <= b->blocks; i += VL)
 		part += vec_load(scales + i) * vec_load(sums + i);
+	for (; VL < 16 && i < b->blocks; i++)     /* where a part of a vector is loaded element by element */
+		rest += scales[i] * sums[i];
 	if (i < b->blocks)
 		part += vec_load_some(scales + i, b->blocks - i) * vec_load_some(sums + i, b->blocks - i);
-	return all + (is_8_bits ? 128 : 8) * vec_sum(part);
+	return all + (is_8_bits ? 128 : 8) * (vec_sum(part) + rest);
 }
 
 INLINE void
@@ -103,6 +105,18 @@ columns(const om_nbits *b, int64_t first, int64_t end)
 
 enum { BYTES = 4 * VL, PIECE = 16 };  /* of a vector; a block is a multiple of PIECE */
 
+/* Each of the first floats 2^shift times. */
+INLINE vec
+repeated(const float *p, int64_t n, const int shift)
+{
+	ivec from = {0};
+
+	UNROLL
+	for (int k = 0; k < VL; k++)
+		from[k] = k >> shift;
+	return vec_permute(vec_load_some(p, LEAST(n, VL)), from);
+}
+
 /* The scales of the four bytes of each lane of a vector at byte `at` of a column; after the last block any of them. */
 INLINE vec
 lane_scales(const om_nbits *b, const float *scales, int64_t at)
@@ -114,19 +128,14 @@ lane_scales(const om_nbits *b, const float *scales, int64_t at)
 		return vec_all(scales[block]);
 	if (b->bytes == PIECE && VL / 4 <= left)
 		return vec_repeat_four(scales + block);
-	for (int k = 0; k < VL; k++)
-		lanes[k] = scales[block];
 	if (b->bytes == PIECE)
-		for (int k = 0; k < VL; k++)
-			lanes[k] = scales[block + (k / 4 < left ? k / 4 : 0)];
-	else if (b->bytes == 2 * PIECE)
-		for (int k = 8; k < VL; k++)
-			lanes[k] = scales[block + (k / 8 < left ? k / 8 : 0)];
-	else
-		for (int k = 0; k < VL; k++) {
-			const int64_t own = (at + 4 * k) / b->bytes;
-			lanes[k] = scales[own < b->blocks ? own : block];
-		}
+		return repeated(scales + block, left, 2);
+	if (b->bytes == 2 * PIECE)
+		return repeated(scales + block, left, 3);
+	for (int k = 0; k < VL; k++) {
+		const int64_t own = (at + 4 * k) / b->bytes;
+		lanes[k] = scales[own < b->blocks ? own : block];
+	}
 	return vec_load(lanes);
 }
 
@@ -141,11 +150,11 @@ dots_of(const om_nbits_bytes *r, ivec q, int64_t at, const bool is_8_bits)
 	return vec_dot_small(vec_dot_small((ivec){0}, low, even), high, *(const ivec *)(const void *)(r->odd + at));
 }
 
+/* `whole`: om_nbits_whole(b), which is no call for each vector. */
 INLINE void
-add_rounded(const om_nbits *b, const om_nbits_bytes *r, ivec q, const float *scales, int64_t at, const int rows,
+add_rounded(const om_nbits *b, const om_nbits_bytes *r, int64_t whole, ivec q, const float *scales, int64_t at, const int rows,
 	const bool is_8_bits, vec *sum)
 {
-	const int64_t whole = om_nbits_whole(b);
 	const vec scale = lane_scales(b, scales, at);
 
 	UNROLL
@@ -155,7 +164,7 @@ add_rounded(const om_nbits *b, const om_nbits_bytes *r, ivec q, const float *sca
 }
 
 INLINE void
-rounded_column(const om_nbits *b, const om_nbits_bytes *r, int64_t n, const int rows, const bool is_8_bits)
+rounded_column(const om_nbits *b, const om_nbits_bytes *r, int64_t whole, int64_t n, const int rows, const bool is_8_bits)
 {
 	const int64_t half = b->blocks * b->bytes;
 	const uint8_t *w = b->weights + n * half;
@@ -165,10 +174,10 @@ rounded_column(const om_nbits *b, const om_nbits_bytes *r, int64_t n, const int 
 
 	for (; at + BYTES <= half; at += BYTES) {
 		__builtin_prefetch(w + at + 1024, 0, 3);
-		add_rounded(b, r, *(const ivec *)(const void *)(w + at), scales, at, rows, is_8_bits, sum);
+		add_rounded(b, r, whole, *(const ivec *)(const void *)(w + at), scales, at, rows, is_8_bits, sum);
 	}
 	if (at < half)
-		add_rounded(b, r, (ivec)vec_load_some((const float *)(const void *)(w + at), (half - at) / 4), scales, at, rows, is_8_bits,
+		add_rounded(b, r, whole, (ivec)vec_load_some((const float *)(const void *)(w + at), (half - at) / 4), scales, at, rows, is_8_bits,
 			sum);
 	store_column(b, n, rows, is_8_bits, sum);
 }
@@ -176,12 +185,14 @@ rounded_column(const om_nbits *b, const om_nbits_bytes *r, int64_t n, const int 
 INLINE void
 rounded_of(const om_nbits *b, const om_nbits_bytes *r, int64_t first, int64_t end, const bool is_8_bits)
 {
+	const int64_t whole = om_nbits_whole(b);
+
 	for (int64_t n = first; n < end; n++)
 		switch (b->rows) {
-		case 1: rounded_column(b, r, n, 1, is_8_bits); break;
-		case 2: rounded_column(b, r, n, 2, is_8_bits); break;
-		case 3: rounded_column(b, r, n, 3, is_8_bits); break;
-		default: rounded_column(b, r, n, 4, is_8_bits); break;
+		case 1: rounded_column(b, r, whole, n, 1, is_8_bits); break;
+		case 2: rounded_column(b, r, whole, n, 2, is_8_bits); break;
+		case 3: rounded_column(b, r, whole, n, 3, is_8_bits); break;
+		default: rounded_column(b, r, whole, n, 4, is_8_bits); break;
 		}
 }
 
