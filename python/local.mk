@@ -1,7 +1,7 @@
 # The package for Python; see README.md.
 PYTHON_PACKAGE = %D%/onnxmem/__init__.py %D%/onnxmem/_command.py %D%/onnxmem/_context.py %D%/onnxmem/_dlpack.py %D%/onnxmem/_eager.py %D%/onnxmem/_errors.py %D%/onnxmem/_fetch.py %D%/onnxmem/_generate.py %D%/onnxmem/_library.py \
 	%D%/onnxmem/_pack.py %D%/onnxmem/_plan.py %D%/onnxmem/_program.py %D%/onnxmem/_report.py %D%/onnxmem/_run.py %D%/onnxmem/_sets.py \
-	%D%/onnxmem/_structs.py %D%/onnxmem/_tensors.py %D%/onnxmem/_tile.py %D%/onnxmem/_train.py %D%/onnxmem/_trainer.py %D%/onnxmem/_tune.py %D%/onnxmem/_why.py %D%/onnxmem/interop.py %D%/onnxmem/pytest_plugin.py %D%/onnxmem/py.typed
+	%D%/onnxmem/_structs.py %D%/onnxmem/_tensors.py %D%/onnxmem/_tile.py %D%/onnxmem/_train.py %D%/onnxmem/_trainer.py %D%/onnxmem/_tune.py %D%/onnxmem/_why.py %D%/onnxmem/interop.py %D%/onnxmem/olive.py %D%/onnxmem/pytest_plugin.py %D%/onnxmem/py.typed
 PYTHON_BUILD = %D%/README.md %D%/backend.py %D%/pyproject.toml
 EXTRA_DIST += $(PYTHON_PACKAGE) $(PYTHON_BUILD) %D%/tests/conftest.py %D%/tests/test_abi.py %D%/tests/test_eager.py %D%/tests/test_fetch.py \
 	%D%/tests/test_generate.py %D%/tests/test_interop.py %D%/tests/test_pack.py %D%/tests/test_plugin.py %D%/tests/test_report.py \

@@ -31,6 +31,19 @@ def test_a_pass_of_onnx_ir(models: pathlib.Path) -> None:
     assert np.allclose(digits_of(ir.to_proto(tiled)), digits_of(models / "trained.onnx"), rtol=1e-4, atol=1e-5)
 
 
+def test_a_pass_of_olive(models: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    package = pytest.importorskip("olive.package_config")
+    settings = package.OlivePackageConfig(passes={"OnnxmemPlan": {"module_path": "onnxmem.olive.OnnxmemPlan"}})
+    model = importlib.import_module("olive.model").ONNXModelHandler(str(models / "trained.onnx"))
+    create = importlib.import_module("olive.passes.olive_pass").create_pass_from_dict
+    found = []
+    for name, config in ("planned", {"options": {"io": "arena"}}), ("tiled", {"options": {"io": "arena"}, "tile": {}}):
+        done = create(settings.import_pass_module("OnnxmemPlan"), config, disable_search=True).run(model, str(tmp_path / name))
+        found.append(onnxmem.verify(done.model_path).arenas[0].bytes)
+        assert np.allclose(digits_of(done.model_path), digits_of(models / "trained.onnx"), rtol=1e-4, atol=1e-5)
+    assert found[0] == onnxmem.report(models / "trained.onnx", io="arena").arena_bytes and found[1] < found[0]
+
+
 @pytest.mark.parametrize("package,step", [("onnxsim", "simplify"), ("onnxslim", "slim")])
 def test_a_step_of_a_pipeline(package: str, step: str, models: pathlib.Path) -> None:
     function = getattr(pytest.importorskip(package), step)
