@@ -11,6 +11,7 @@ import argparse
 import os
 import re
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -120,6 +121,7 @@ def main():
     if why_not():
         print("not measured:", why_not())
         return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))   # namespaces must not stay
     with tempfile.TemporaryDirectory() as folder:
         digits = os.path.join(HERE, "..", "models", "digits.onnx")
         subprocess.run([sys.executable, NETS, "make", folder, digits, *(["large"] if a.large else [])], check=True,
@@ -129,7 +131,10 @@ def main():
               "|---|---:|---|---:|---:|---:|---:|---:|")
         for ranks in map(int, a.ranks.split(",")):
             for rate in a.rates.split(","):
-                measure(a, folder, ranks, rate)
+                try:
+                    measure(a, folder, ranks, rate)
+                except subprocess.CalledProcessError as e:
+                    sys.exit("not measured: this system refuses " + " ".join(e.cmd))
         print("load of the last minute:", os.getloadavg()[0])
 
 
