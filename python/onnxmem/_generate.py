@@ -555,7 +555,7 @@ def generate(model: Model, prompt: str | Sequence[int], *, max_tokens: int = 64,
 
     The model has the inputs ``input_ids`` and maybe ``attention_mask`` and ``position_ids``, and caches whose names exporters give, or that it
     declares to be states; the other open dims are in ``dims``.  Caches are buffers with room for ``capacity`` rows, by default as many as there are tokens; a step writes its
-    rows there.  Two plans are made, for the prompt and for all steps.  ``inputs`` are other inputs, which are the same in all steps, as what an
+    rows there.  That of an attention with a window has as many rows as the window.  Two plans are made, for the prompt and for all steps.  ``inputs`` are other inputs, which are the same in all steps, as what an
     encoder made.
 
     ``model`` may be a manifest of a set (``.json``): an encoder, a decoder and its step.  The parts before the loop of its order run once, with ``inputs``,
