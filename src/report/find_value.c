@@ -119,6 +119,8 @@ is_in_file(const om_prog *loaded, const char *name)
 static om_status
 fail_none(om_session *s, const struct search *w, om_arena *mem)
 {
+	if (!*w->name)
+		return om_fail(s, OM_USAGE, "the name of a value is empty");
 	if (is_in_file(w->loaded, w->name))
 		return om_fail(s, OM_USAGE, "%s takes part in no run: the passes removed it, or computed what it is for before the "
 			"run", w->name);

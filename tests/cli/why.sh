@@ -68,3 +68,4 @@ om plan folded.ir --export c-header:folded.h >/dev/null; sed -n '/STEPS/p' folde
 } >peaks.ir
 om why peaks.ir | grep -E '^(peak|and)'
 om why peaks.ir --json - | grep -c own_bytes
+om why peaks.ir ''
