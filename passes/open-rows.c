@@ -448,7 +448,7 @@ static bool
 is_zero_scalar(const om_value *v)
 {
 	const om_tensor *t = v->data;
-	uint32_t bits = 0;        /* constants are at any address */
+	uint64_t bits = 0;        /* constants are at any address */
 
 	if (!t || !t->data || !is_real(t->type) || om_shape_count(&t->shape) != 1)
 		return false;

@@ -57,7 +57,7 @@ static bool
 scalar_of(const om_value *v, float *is)
 {
 	const om_tensor *t = v && !v->is_overridable ? v->data : NULL;
-	uint32_t bits = 0;        /* constants are at any address */
+	uint64_t bits = 0;        /* constants are at any address */
 
 	if (!t || !t->data || (t->type != OM_FLOAT32 && !om_is_half(t->type)) || om_shape_count(&t->shape) != 1)
 		return false;
