@@ -71,11 +71,11 @@ OM_API om_status om_trainer_set(om_trainer *t, const char *name, const om_tensor
 OM_API const char *om_trainer_first_uninitialized(const om_trainer *t);
 
 /* Bind the states as inputs of an executor of the step, or of another program with the same
- * states. */
+ * states.  States that an executor keeps on a device are fetched first: OM_RUN if the device fails. */
 OM_API om_status om_trainer_bind(om_trainer *t, om_exec *e);
 
 /* The elements of the states are in memory of the trainer, from where an executor with `keep_states` that ran the last step
- * may have moved them.  It must still be there. */
+ * may have moved them.  om_exec_free() of this executor fetches them, too. */
 OM_API om_status om_trainer_fetch(om_trainer *t);
 
 /* Run one step and update the states.  States that the plan does not alias are copied;

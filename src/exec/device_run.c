@@ -64,12 +64,13 @@ copy_in_or_out(struct device_run *d, struct step *s)
 
 	if (state && state->is_there)
 		return OM_DEVICE_OK;
-	if (state)
-		state->is_there = true;
 	d->exec->stats.transferred_bytes += om_value_bytes(op->in[0]);
 	if (op->opdef->copies == OM_COPIES_TO_DEVICE) {
 		const struct device_place *to = &d->place[op->out[0]->id];
-		return d->ops->upload(stream_of(d, op), to->mem, to->at, s->in[0].data, to->bytes, op->id);
+		const om_device_status st = d->ops->upload(stream_of(d, op), to->mem, to->at, s->in[0].data, to->bytes, op->id);
+		if (state)
+			state->is_there = st == OM_DEVICE_OK;
+		return st;
 	}
 	const struct device_place *from = &d->place[op->in[0]->id];
 	return d->ops->download(stream_of(d, op), s->out[0].data, from->mem, from->at, from->bytes, op->id);

@@ -251,8 +251,12 @@ om_exec_new(om_session *s, const om_prog *p, const om_plan *plan, const om_exec_
 void
 om_exec_free(om_exec *e)
 {
-	if (e)
-		om_arena_free(e->mem);
+	if (!e)
+		return;
+	/* If the device fails, the trainer goes on with the states that it has. */
+	if (e->kept)
+		(void)om_trainer_leave(e->kept);
+	om_arena_free(e->mem);
 }
 
 /* ---- Binding. ---- */

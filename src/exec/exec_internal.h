@@ -74,6 +74,7 @@ struct om_exec {
 	const om_prog *prog;      /* shared with other executors, possibly in other threads */
 	const om_plan *plan;      /* NULL: every value has its own buffer */
 	om_exec_options options;
+	struct om_trainer *kept;  /* whose states are on the device, with `keep_states`; NULL: nobody's */
 	struct om_workers *pool;  /* NULL: no op uses more than one thread */
 	uint32_t nworker;         /* threads of an op at most, the caller included */
 	struct om_kernel_registry *registry;  /* of the kernels in `options`; NULL: none */
@@ -200,6 +201,11 @@ void om_step_free(struct step *s);
 om_status om_walk_run(om_exec *e, const om_block *b);
 /* Update the input tensors of a step from the slots. */
 void om_step_look(struct step *s);
+
+/* ---- train.c ---- */
+
+/* The states of the trainer come back from the device of the executor that keeps them. */
+om_status om_trainer_leave(struct om_trainer *t);
 
 /* ---- control_flow.c: ops with bodies. ---- */
 

@@ -173,11 +173,24 @@ om_trainer_new(om_session *s, const om_prog *p, om_trainer **out)
 	OM_GUARDED(s, trainer_new_guarded(s, p, out));
 }
 
+/* The states of a trainer are on the device of `e`, and of none if that is NULL. */
+static void
+set_keeper(om_trainer *t, om_exec *e)
+{
+	if (t->keeper)
+		t->keeper->kept = NULL;
+	t->keeper = e;
+	if (e)
+		e->kept = t;
+}
+
 void
 om_trainer_free(om_trainer *t)
 {
-	if (t)
-		om_arena_free(t->mem);
+	if (!t)
+		return;
+	set_keeper(t, NULL);
+	om_arena_free(t->mem);
 }
 
 const om_tensor *
@@ -221,12 +234,19 @@ om_trainer_first_uninitialized(const om_trainer *t)
 
 /* ---- Steps. ---- */
 
-om_status
-om_trainer_bind(om_trainer *t, om_exec *e)
+static om_status
+bind_states(om_trainer *t, om_exec *e)
 {
 	for (uint32_t k = 0; k < t->n; k++)
 		OM_TRY(om_exec_input(e, t->state[k].param, &t->state[k].t));
 	return OM_OK;
+}
+
+om_status
+om_trainer_bind(om_trainer *t, om_exec *e)
+{
+	OM_TRY(om_trainer_fetch(t));
+	return bind_states(t, e);
 }
 
 /* Does memory lie in that of a state that is copied? */
@@ -265,15 +285,28 @@ om_trainer_fetch(om_trainer *t)
 	return t->keeper ? om_exec_fetch_states(t->keeper) : OM_OK;
 }
 
+om_status
+om_trainer_leave(om_trainer *t)
+{
+	const om_status st = om_trainer_fetch(t);
+
+	set_keeper(t, NULL);
+	return st;
+}
+
 /* An executor that did not run the last step has other states on its device. */
 static om_status
 change_exec(om_trainer *t, om_exec *e)
 {
 	if (t->keeper == e)
 		return OM_OK;
-	OM_TRY(om_trainer_fetch(t));
-	t->keeper = e->device && e->options.keep_states ? e : NULL;
-	return t->keeper ? om_trainer_bind(t, e) : OM_OK;
+	OM_TRY(om_trainer_leave(t));
+	if (!e->device || !e->options.keep_states)
+		return OM_OK;
+	if (e->kept)
+		OM_TRY(om_trainer_leave(e->kept));
+	set_keeper(t, e);
+	return bind_states(t, e);
 }
 
 static om_status

@@ -385,6 +385,15 @@ states_stay_on_the_device(void)
 	CU_ASSERT_EQUAL(om_trainer_bind(u.t, v.b.e), OM_OK);
 	CU_ASSERT(turn(&u, v.b.e, -16, 2));
 	CU_ASSERT(turn(&u, u.b.e, 16, -2));
+	/* What is on the device is lost neither when it is bound again nor with the executor. */
+	CU_ASSERT_EQUAL(om_trainer_step(u.t, u.b.e, &u.copied), OM_OK);
+	CU_ASSERT_EQUAL(om_trainer_bind(u.t, u.b.e), OM_OK);
+	CU_ASSERT(turn(&u, u.b.e, 16, -2));
+	CU_ASSERT_EQUAL(om_trainer_step(u.t, u.b.e, &u.copied), OM_OK);
+	om_exec_free(u.b.e);
+	u.b.e = NULL;
+	CU_ASSERT_EQUAL(om_trainer_bind(u.t, v.b.e), OM_OK);
+	CU_ASSERT(turn(&u, v.b.e, 16, -2));
 	CU_ASSERT_EQUAL(u.copied, 0);
 	om_trainer_free(u.t);
 	om_trainer_free(v.t);
