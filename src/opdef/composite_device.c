@@ -112,8 +112,11 @@ is_constant(const om_composite *p, const om_tensor *t)
 static bool
 has_operand(om_composite *p, const om_device_kernel *row, uint32_t k, const om_tensor *t)
 {
+	uint64_t offset;
+
 	if (om_is_host_input(row, k))
 		return is_constant(p, t);
+	t = root_of(p, t, &offset);
 	if (!is_constant(p, t) || place_of(p, t))
 		return true;
 	if (om_shape_count(&t->shape) > MOST_CONSTANTS || !om_kernel_moved_type(t->type))
@@ -254,10 +257,12 @@ add_argument(const om_composite *p, const struct om_composite_step *s, om_launch
 		add_memory(p, l, a->kind, a->operand == OM_OPERAND_IN ? s->from[a->index] : &s->part.out[a->index], a->at, a->bytes);
 }
 
-/* Write the elements of a constant into its buffer. */
+/* Write the elements of a constant, which is read or a view of it, into its buffer. */
 static void
-fill(om_composite *p, om_launch_list *to, const om_tensor *t)
+fill(om_composite *p, om_launch_list *to, const om_tensor *read)
 {
+	uint64_t offset;
+	const om_tensor *t = root_of(p, read, &offset);
 	struct place *x = place_of(p, t);
 	const int64_t n = om_shape_count(&t->shape), launches = t->splat ? n > 0 : n, count = t->splat ? n : 1;
 	const size_t size = om_dtype_bits(t->type) / 8;

@@ -303,10 +303,11 @@ run_on_device(struct bench_of_rows *b, const struct trial *t, const struct place
 
 /* ---- Comparison. ---- */
 
+/* Products with integers of 8 bits cancel: they are hundreds of times as large as their sum. */
 static double
-tolerance_of(om_dtype t)
+tolerance_of(const struct placed *p, om_dtype t)
 {
-	return t == OM_FLOAT16 ? 4e-3 : t == OM_BFLOAT16 ? 3e-2 : 2e-5;
+	return t == OM_FLOAT16 ? 4e-3 : t == OM_BFLOAT16 ? 3e-2 : strcmp(p->row->name, "MatMulNBits") == 0 ? 2e-4 : 2e-5;
 }
 
 static double
@@ -340,7 +341,7 @@ compare(struct bench_of_rows *b, const struct trial *t, const struct placed *p, 
 		if (same_elements(&got, k, want, k))
 			continue;
 		const double x = number_of(got.type, got.data, k), y = number_of(want->type, want->data, k);
-		if ((om_dtype_is_float(want->type) && is_near(x, y, tolerance_of(want->type))) || is_next_step(p, want->type, x, y))
+		if ((om_dtype_is_float(want->type) && is_near(x, y, tolerance_of(p, want->type))) || is_next_step(p, want->type, x, y))
 			continue;
 		fail(b, t, "element %lld of output %u (%s) of kernel %s is %.9g, expected %.9g", (long long)k, out,
 			om_dtype_text(want->type), p->list.n ? p->list.launch[0].entry : "?", x, y);
