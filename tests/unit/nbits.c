@@ -72,6 +72,19 @@ compute(struct trial *t)
 }
 
 static void
+split(struct trial *t)
+{
+	om_nbits *b = &t->b;
+	float *odd = t->room + b->rows * om_nbits_half(b), *sums = odd + b->rows * om_nbits_half(b);
+
+	for (int64_t r = 0; r < b->rows; r++)
+		om_nbits_split(b, t->x + r * t->k, t->k, r, t->room, odd, sums);
+	b->even = t->room;
+	b->odd = odd;
+	b->sums = sums;
+}
+
+static void
 start(struct trial *t, uint64_t *state)
 {
 	om_nbits *b = &t->b;
@@ -93,12 +106,7 @@ start(struct trial *t, uint64_t *state)
 	t->want = malloc(2 * (size_t)(b->rows * b->columns) * sizeof *t->want);
 	t->size = t->want + b->rows * b->columns;
 	t->room = malloc((size_t)(b->rows * (2 * om_nbits_half(b) + b->blocks)) * sizeof *t->room);
-	float *odd = t->room + b->rows * om_nbits_half(b), *sums = odd + b->rows * om_nbits_half(b);
-	for (int64_t r = 0; r < b->rows; r++)
-		om_nbits_split(b, t->x + r * t->k, t->k, r, t->room, odd, sums);
-	b->even = t->room;
-	b->odd = odd;
-	b->sums = sums;
+	split(t);
 	compute(t);
 }
 
@@ -145,6 +153,39 @@ products(void)
 		start(&t, &state);
 		for (unsigned i = 0; (kernels = om_kernels_at(i)); i++)
 			check(kernels, &t);
+		end(&t);
+	}
+}
+
+/* Of the first row, which has an element that is infinite: infinite, too, or NaN where the integer is the zero point. */
+static void
+check_infinite(const om_kernels *kernels, const struct trial *t)
+{
+	om_nbits b = t->b;
+	bool right = true;
+
+	b.y = malloc((size_t)(b.rows * b.columns) * sizeof *b.y);
+	kernels->nbits->columns(&b, 0, b.columns);
+	for (int64_t n = 0; n < b.columns; n++)
+		right = right && (isnan(t->want[n]) ? isnan(b.y[n]) : (double)b.y[n] == t->want[n]);
+	CU_ASSERT(right);
+	free(b.y);
+}
+
+static void
+infinite_elements(void)
+{
+	uint64_t state = 5;
+
+	for (int k = 0; k < CASES; k++) {
+		const om_kernels *kernels;
+		struct trial t;
+		start(&t, &state);
+		t.x[0] = INFINITY;
+		split(&t);
+		compute(&t);
+		for (unsigned i = 0; t.b.is_8_bits && (kernels = om_kernels_at(i)); i++)
+			check_infinite(kernels, &t);
 		end(&t);
 	}
 }
@@ -245,6 +286,7 @@ static CU_TestInfo nbits_tests[] = {
 	{"products of rounded rows are right", rounded_products},
 	{"rounded rows that are not finite give NaN", not_a_number},
 	{"products are right", products},
+	{"of 8 bits and what is infinite are infinite", infinite_elements},
 	CU_TEST_INFO_NULL,
 };
 UNIT_SUITE("nbits", nbits_tests);

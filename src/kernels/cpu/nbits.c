@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products with integers of 4 or 8 bits: see nbits.h.  A column is read once for all rows, block by block: the sum of the
  * products with the integers as they are, times the scale; what the zero points add to that is known from the sums of
- * the rows.  With rows of 8-bit integers, products of a vector of bytes are added as integers: those of integers of 8 bits
+ * the rows.  Those of 8 bits are taken from the integers.  With rows of 8-bit integers, products of a vector of bytes are added as integers: those of integers of 8 bits
  * are the products with their lower and with their higher bits. */
 #include <config.h>
 
 #include "kernels/cpu/nbits.h"
 #include "kernels/cpu/simd.h"
 
-/* The sums of the products of a block, in lanes. */
+/* The sums of the products of a block, in lanes.  Zero points are taken from integers of 8 bits before: sums would be hundreds of
+ * times as large, and infinite where x is large. */
 INLINE void
-add_block(const om_nbits *b, const uint8_t *w, int64_t at, const int rows, const bool is_8_bits, vec *sum)
+add_block(const om_nbits *b, const uint8_t *w, int64_t at, const int rows, const bool is_8_bits, int32_t zero, vec *sum)
 {
 	const int64_t half = b->blocks * b->bytes;
 
 	for (int64_t k = 0; k < b->bytes; k += VL) {
 		const ivec q = vec_load_uint8(w + k);
-		const vec low = __builtin_convertvector(q & (is_8_bits ? 255 : 15), vec), high = __builtin_convertvector(q >> 4, vec);
+		const vec low = __builtin_convertvector(is_8_bits ? q - zero : q & 15, vec), high = __builtin_convertvector(q >> 4, vec);
 		UNROLL
 		for (int r = 0; r < rows; r++) {
 			sum[r] += low * vec_load(b->even + r * half + at + k);
@@ -34,7 +35,7 @@ zero_of(const om_nbits *b, int64_t column, int64_t block, const bool is_8_bits)
 	return b->zeros ? (float)(b->zeros[column * b->zero_bytes + block / 2] >> block % 2 * 4 & 15) : 8;
 }
 
-/* What the zero points of a column take from the product of row `r`. */
+/* What the zero points of a column take from the product of row `r`, whose terms have the integers as they are. */
 INLINE float
 less_of(const om_nbits *b, int64_t n, int r, const bool is_8_bits)
 {
@@ -55,11 +56,11 @@ less_of(const om_nbits *b, int64_t n, int r, const bool is_8_bits)
 }
 
 INLINE void
-store_column(const om_nbits *b, int64_t n, const int rows, const bool is_8_bits, const vec *sum)
+store_column(const om_nbits *b, int64_t n, const int rows, const bool is_8_bits, const bool has_zeros, const vec *sum)
 {
 	UNROLL
 	for (int r = 0; r < rows; r++)
-		b->y[r * b->columns + n] = vec_sum(sum[r]) - less_of(b, n, r, is_8_bits) + (b->bias ? b->bias[n] : 0);
+		b->y[r * b->columns + n] = vec_sum(sum[r]) - (has_zeros ? less_of(b, n, r, is_8_bits) : 0) + (b->bias ? b->bias[n] : 0);
 }
 
 INLINE void
@@ -71,13 +72,13 @@ column(const om_nbits *b, int64_t n, const int rows, const bool is_8_bits)
 
 	for (int64_t i = 0; i < b->blocks; i++, w += b->bytes) {
 		vec part[OM_NBITS_ROWS] = {{0}};
-		add_block(b, w, i * b->bytes, rows, is_8_bits, part);
+		add_block(b, w, i * b->bytes, rows, is_8_bits, is_8_bits ? (int32_t)zero_of(b, n, i, true) : 0, part);
 		__builtin_prefetch(w + 1024, 0, 3);
 		UNROLL
 		for (int r = 0; r < rows; r++)
 			sum[r] += part[r] * scales[i];
 	}
-	store_column(b, n, rows, is_8_bits, sum);
+	store_column(b, n, rows, is_8_bits, !is_8_bits, sum);
 }
 
 INLINE void
@@ -179,7 +180,7 @@ rounded_column(const om_nbits *b, const om_nbits_bytes *r, int64_t whole, int64_
 	if (at < half)
 		add_rounded(b, r, whole, (ivec)vec_load_some((const float *)(const void *)(w + at), (half - at) / 4), scales, at, rows, is_8_bits,
 			sum);
-	store_column(b, n, rows, is_8_bits, sum);
+	store_column(b, n, rows, is_8_bits, true, sum);
 }
 
 INLINE void

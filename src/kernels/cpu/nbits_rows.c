@@ -74,7 +74,7 @@ om_nbits_round(const om_nbits *b, const float *x, int64_t k, int64_t row, int8_t
 		int32_t sum = 0;
 		for (int64_t j = 0; j < n; j++) {
 			/* Adding 1.5 * 2^23 rounds half to even. */
-			const int32_t q = by < INFINITY ? (int32_t)((x[from + j] * by + 0x1.8p23f) - 0x1.8p23f) : 0;
+			const int32_t q = by > 0 && by < INFINITY ? (int32_t)((x[from + j] * by + 0x1.8p23f) - 0x1.8p23f) : 0;
 			((from + j) % per ? odd : even)[(from + j) / per] = (int8_t)q;
 			sum += q;
 		}
