@@ -81,9 +81,11 @@ class _Layout:
 class _Decoder:
     """A decoder with its states: a step takes tokens, and gives the logits after the last one."""
 
+    _RINGS: dict[str, Any] = {"rings": True}    # for caches of windows
+
     def __init__(self, model: Model, rows: int, dims: Mapping[str, int], cache: str | None, options: dict[str, Any],
                  fixed: Mapping[str, Any]) -> None:
-        self._base = {**options, "flags": {**options.get("flags", {}), "capacity": rows, "rings": True}}
+        self._base = {**options, "flags": {**options.get("flags", {}), "capacity": rows, **self._RINGS}}
         self.program = Program(model, self._base)
         self._dims, self._rows = dict(dims), rows
         self._cache = os.fsencode(cache) if cache is not None else None
@@ -348,6 +350,8 @@ class _Decoder:
 
 class _Chain(_Decoder):
     """A set: parts that run once, as an encoder and a decoder without a past, and then the steps."""
+
+    _RINGS = {}         # a part that runs once leaves all rows, in order
 
     def __init__(self, manifest: Manifest, rows: int, dims: Mapping[str, int], cache: str | None, options: dict[str, Any],
                  given: Mapping[str, Any]) -> None:

@@ -291,6 +291,30 @@ def test_sets(tmp_path: pathlib.Path, first: str, step: str) -> None:
     assert stats.cache_bytes == held and stats.arena_bytes > 0
 
 
+def test_sets_with_windows(tmp_path: pathlib.Path, models: pathlib.Path) -> None:
+    """The first part leaves more rows than the window of the step has."""
+    onnx = pytest.importorskip("onnx")
+    step = onnx.load(str(models / "group_decoder.onnx"))
+    for node in step.graph.node:
+        if node.op_type == "GroupQueryAttention":
+            node.attribute.append(onnx.helper.make_attribute("local_window_size", 4))
+    onnx.save(step, str(tmp_path / "step.onnx"))
+    past = [one for one in step.graph.input if one.name.startswith("past")]
+    for node in step.graph.node:
+        for k, name in enumerate(node.input):
+            if name in {one.name for one in past}:
+                node.input[k] = ""
+    for one in past:
+        step.graph.input.remove(one)
+    onnx.save(step, str(tmp_path / "first.onnx"))
+    links = [[f"first.present.*.{what}", f"step.past_key_values.*.{what}", f"step.present.*.{what}"] for what in ("key", "value")]
+    parts = [{"name": name, "model": f"{name}.onnx"} for name in ("first", "step")]
+    (tmp_path / "set.json").write_text(json.dumps({"schema": "onnxmem-set/1", "parts": parts, "links": links, "order": ["first", ["step"]]}))
+    for prompt in (PROMPT, [3, 1, 4, 1, 5, 2, 6, 5]):
+        alone = list(onnxmem.generate(tmp_path / "step.onnx", prompt, max_tokens=12))
+        assert list(onnxmem.generate(tmp_path / "set.json", prompt, max_tokens=12)) == alone
+
+
 def test_inputs_that_stay(tmp_path: pathlib.Path) -> None:
     """A step alone, with what an encoder made as inputs; its own past is empty."""
     pair = Pair(tmp_path)
