@@ -138,6 +138,8 @@ run(om_cli *c)
 	size_t others;
 	unsigned how;
 
+	if (om_cli_has(c, "rings"))
+		return om_fail(c->session, OM_USAGE, "--rings is for run: a plan in a file is one for the caches of the model, and a ring is none of them");
 	OM_TRY(how_to_annotate(c, &how));
 	OM_TRY(om_cli_exports(c, &sidecar, &others));
 	if (!out && !sidecar && !others)

@@ -73,7 +73,11 @@ find_batch(struct table *t, uint64_t batch)
 			continue;
 		t->in[k] = (om_tensor){.type = v->type.elem, .shape = v->shape};
 		int64_t *dim = t->in[k].shape.dim;
-		dim[0] = dim[0] < 0 ? (int64_t)batch : t->is_training ? dim[0] * t->stages.micro : dim[0];
+		const int64_t most = t->is_training ? dim[0] * t->stages.micro : dim[0];
+		if (dim[0] >= 0 && om_cli_has(t->c, "batch") && most != (int64_t)batch)
+			return om_fail(t->c->session, OM_USAGE, "the %s takes %lld samples at a time, not %llu", t->is_training ? "step" : "model",
+				(long long)most, (unsigned long long)batch);
+		dim[0] = dim[0] < 0 ? (int64_t)batch : most;
 		t->samples = t->is_training || t->stages.micro > 1 ? dim[0] / t->stages.micro : 0;
 		for (int d = 1; d < v->shape.rank; d++)
 			if (dim[d] < 0)

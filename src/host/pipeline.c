@@ -84,7 +84,7 @@ compare_others(const struct search *w, om_arena *mem, const char *passes, const 
 
 	for (uint32_t k = 0; k < MOST_COMPARED && is_there && *is_one; k++, is_there = om_size_walk_next(&at)) {
 		const om_status st = run_for(w, mem, at.n, passes, &text);
-		if (st == OM_MEMORY)
+		if (st == OM_MEMORY || st == OM_STOPPED)
 			return st;
 		*is_one = st != OM_OK || strcmp(first, text) == 0;
 	}

@@ -79,3 +79,6 @@ om report mask.ir --dim N=1 --dim past=7 --dim new=2 | grep inputs:
 om report mask.ir --dim N=1 --dim past=7 --dim new=2 --dim "2*(past//2) + new=1" | grep inputs:
 om run mask.ir --input-shape past:2,3 --input-shape new:2,1 --fill deterministic | grep '^y'
 om run mask.ir --input-shape past:2,3 --input-shape new:2,1 --input-shape ids:2,5 --fill deterministic
+
+# A ring is no cache of the model, for which a plan in a file would be.
+om plan "$models/group_decoder.onnx" ring.onnx --capacity 16 --rings --target cpu

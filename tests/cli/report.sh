@@ -52,4 +52,5 @@ om report "$models/branches.onnx" --pipeline 2 --json - | grep -v '"model"'
 om report "$models/digits.onnx" --pipeline 2 --micro-batches 2
 om report "$models/digits.onnx" --pipeline 2 --shard state
 om report "$models/digits.onnx" --pipeline 2 --svg x.svg
+om report "$models/digits.onnx" --pipeline 2 --batch 7
 om report "$models/digits.onnx" --batch 2
