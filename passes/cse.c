@@ -140,16 +140,11 @@ equal_ops(const om_op *a, const om_op *b)
 	const bool sa = is_swapped(a), sb = is_swapped(b);
 
 	if (a->opdef != b->opdef || a->version != b->version || strcmp(a->overload, b->overload) != 0 || a->nin != b->nin
-	    || !is_same_device(a, b) || a->nattr != b->nattr || a->nout != b->nout)
+	    || !is_same_device(a, b) || a->nout != b->nout || !om_op_attrs_equal(a, b))
 		return false;
 	for (uint32_t k = 0; k < a->nin; k++)
 		if (a->in[sa ? 1 - k : k] != b->in[sb ? 1 - k : k])
 			return false;
-	for (uint32_t k = 0; k < a->nattr; k++) {
-		const om_attr *other = om_attr_find(b, a->attr[k].name);
-		if (!other || !om_attr_equal(&a->attr[k], other))
-			return false;
-	}
 	for (uint32_t k = 0; k < a->nout; k++)
 		if (!a->out[k] != !b->out[k])
 			return false;

@@ -124,15 +124,8 @@ has_part(const om_tensor *a, om_part part, const om_tensor *b)
 static bool
 is_same_op(const om_op *a, const om_op *b)
 {
-	if (!a || !b || strcmp(a->type, b->type) != 0 || strcmp(a->domain, b->domain) != 0 || a->version != b->version || a->nin != b->nin
-	    || a->nout != b->nout || a->nattr != b->nattr || a->nbody || b->nbody)
-		return false;
-	for (uint32_t k = 0; k < a->nattr; k++) {
-		const om_attr *other = om_attr_find(b, a->attr[k].name);
-		if (!other || !om_attr_equal(&a->attr[k], other))
-			return false;
-	}
-	return true;
+	return a && b && strcmp(a->type, b->type) == 0 && strcmp(a->domain, b->domain) == 0 && a->version == b->version && a->nin == b->nin
+	    && a->nout == b->nout && !a->nbody && !b->nbody && om_op_attrs_equal(a, b);
 }
 
 static uint32_t

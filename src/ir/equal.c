@@ -58,3 +58,16 @@ om_attr_equal(const om_attr *a, const om_attr *b)
 		return false;
 	}
 }
+
+bool
+om_op_attrs_equal(const om_op *a, const om_op *b)
+{
+	if (a->nattr != b->nattr)
+		return false;
+	for (uint32_t k = 0; k < a->nattr; k++) {
+		const om_attr *other = om_attr_find(b, a->attr[k].name);
+		if (!other || !om_attr_equal(&a->attr[k], other))
+			return false;
+	}
+	return true;
+}
