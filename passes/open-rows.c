@@ -21,6 +21,7 @@
 #include "ir/query.h"
 #include "onnxmem/builder.h"
 #include "onnxmem/pass.h"
+#include "opdef/columns.h"
 #include "opdef/fold.h"
 #include "opdef/numbers.h"
 #include "opdef/op_context.h"
@@ -437,23 +438,12 @@ common_axis(const struct open *w, const om_op *op, int rank, uint64_t mask)
 	return -1;
 }
 
-/* The types of operands of an attention with a number of keys. */
-static bool
-is_real(om_dtype t)
-{
-	return t == OM_FLOAT32 || om_is_half(t);
-}
-
 static bool
 is_zero_scalar(const om_value *v)
 {
-	const om_tensor *t = v->data;
-	uint64_t bits = 0;        /* constants are at any address */
+	float is;
 
-	if (!t || !t->data || !is_real(t->type) || om_shape_count(&t->shape) != 1)
-		return false;
-	memcpy(&bits, t->data, om_dtype_bits(t->type) / 8);
-	return om_get(t->type, &bits, 0) == 0;
+	return om_real_scalar(v->data, &is) && is == 0;
 }
 
 /* Are elements that are padded zeros in the inputs zeros in the output? */
@@ -813,7 +803,7 @@ follow_softmax(struct open *w, om_op *op)
 
 	if (!f.is_padded)
 		return conclude(w, op, nothing, 1);
-	if (op->is_folded || f.axis != rank - 1 || (along != -1 && along != rank - 1) || !is_real(op->in[0]->type.elem) || op->version < 13)
+	if (op->is_folded || f.axis != rank - 1 || (along != -1 && along != rank - 1) || !om_is_real(op->in[0]->type.elem) || op->version < 13)
 		return refuse(w, op);
 	om_op *first = om_op_new(w->p, DOMAIN, "PrefixSoftmax", 1, 2, 1);
 	om_op_set_in(first, 0, op->in[0]);

@@ -128,7 +128,7 @@ om_lower_is_float(const om_value *v)
 bool
 om_lower_is_real(const om_value *v)
 {
-	return v && v->type.kind == OM_TENSOR && (v->type.elem == OM_FLOAT32 || om_is_half(v->type.elem)) && om_shape_is_known(&v->shape);
+	return v && v->type.kind == OM_TENSOR && om_is_real(v->type.elem) && om_shape_is_known(&v->shape);
 }
 
 bool

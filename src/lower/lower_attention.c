@@ -18,7 +18,7 @@
 #include "lower/layout.h"
 #include "lower/view.h"
 #include "opdef/geometry/einsum.h"
-#include "opdef/numbers.h"
+#include "opdef/columns.h"
 #include "opdef/op_context.h"
 
 enum { Q, K, V, MASK, MASK2, KEEP, Y, NOPERAND, MOST_SHAPES = 6, MOST_BATCH = 8 };
@@ -52,18 +52,11 @@ is_op(const om_op *op, const char *type)
 	return op && *op->domain == '\0' && strcmp(op->type, type) == 0;
 }
 
-/* The single element of a constant of float32 or of 16 bits. */
+/* The number that a constant is. */
 static bool
 scalar_of(const om_value *v, float *is)
 {
-	const om_tensor *t = v && !v->is_overridable ? v->data : NULL;
-	uint64_t bits = 0;        /* constants are at any address */
-
-	if (!t || !t->data || (t->type != OM_FLOAT32 && !om_is_half(t->type)) || om_shape_count(&t->shape) != 1)
-		return false;
-	memcpy(&bits, t->data, om_dtype_bits(t->type) / 8);
-	om_widen(t->type, &bits, 1, is);
-	return true;
+	return v && !v->is_overridable && om_real_scalar(v->data, is);
 }
 
 /* `x`, if `op` multiplies it by a number without changing its shape. */

@@ -109,6 +109,9 @@ bool om_is_one(const om_tensor *t);
 /* An element of any number type, or a Boolean, as a double. */
 bool om_number(om_dtype t, const void *one, double *v);
 
+/* The single element of a constant of float32 or of 16 bits, which may lie at any address.  NULL is none. */
+bool om_real_scalar(const om_tensor *t, float *v);
+
 /* The first output is a view of the whole first input. */
 bool om_view_whole(const om_op_context *c, uint32_t out, om_view_of *v);
 om_status om_cpu_whole(om_op_context *c);

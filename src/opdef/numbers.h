@@ -56,6 +56,13 @@ om_is_half(om_dtype t)
 	return t == OM_FLOAT16 || t == OM_BFLOAT16;
 }
 
+/* Do kernels compute with it in float32? */
+static inline bool
+om_is_real(om_dtype t)
+{
+	return t == OM_FLOAT32 || om_is_half(t);
+}
+
 static inline void
 om_widen(om_dtype t, const void *from, int64_t n, float *to)
 {

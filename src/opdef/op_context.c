@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/arena_internal.h"
 #include "base/guard.h"
@@ -20,6 +21,7 @@
 #include "base/convert_elements.h"
 #include "opdef/columns.h"
 #include "opdef/device_kernel.h"
+#include "opdef/numbers.h"
 #include "opdef/op_rule.h"
 
 static om_tensor
@@ -842,6 +844,18 @@ om_number(om_dtype t, const void *one, double *v)
 	if (!om_dtype_is_float(t) || om_dtype_bits(t) != 8)
 		return false;
 	om_convert(OM_FLOAT64, v, t, one, 1, true);
+	return true;
+}
+
+bool
+om_real_scalar(const om_tensor *t, float *v)
+{
+	uint64_t bits = 0;
+
+	if (!t || !t->data || !om_is_real(t->type) || om_shape_count(&t->shape) != 1)
+		return false;
+	memcpy(&bits, t->data, om_dtype_bits(t->type) / 8);
+	om_widen(t->type, &bits, 1, v);
 	return true;
 }
 

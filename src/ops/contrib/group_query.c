@@ -164,12 +164,6 @@ group_infer(om_op_context *c)
 /* ---- Validation of the inputs. ---- */
 
 static bool
-is_real(om_dtype t)
-{
-	return t == OM_FLOAT32 || om_is_half(t);
-}
-
-static bool
 has_dims(const om_op_context *c, uint32_t k, int rank, const int64_t *want)
 {
 	if (c->in[k].shape.rank != rank)
@@ -186,7 +180,7 @@ check_types(const om_op_context *c)
 	static const uint32_t real[] = {QUERY, KEY, VALUE, COSINES, SINES, BIAS, SINK};
 
 	for (size_t k = 0; k < sizeof real / sizeof real[0]; k++)
-		if (om_has_in(c, real[k]) && (!is_real(c->in[real[k]].type) || c->in[real[k]].type != c->in[QUERY].type))
+		if (om_has_in(c, real[k]) && (!om_is_real(c->in[real[k]].type) || c->in[real[k]].type != c->in[QUERY].type))
 			return om_no_kernel(c, c->in[real[k]].type);
 	if (c->in[LENGTHS].type != OM_INT32 || c->in[TOTAL].type != OM_INT32)
 		return om_wrong(c, "seqlens_k and total_sequence_length must be int32");

@@ -10,6 +10,7 @@
 #include "base/shape.h"
 #include "ir/query.h"
 #include "opdef/geometry/resize.h"
+#include "opdef/numbers.h"
 #include "opdef/op_context.h"
 #include "ops/device/launches.h"
 #include "ops/family.h"
@@ -124,7 +125,7 @@ is_mode(const om_op_context *c, bool *is_nearest)
 	*is_nearest = om_attr_is(c->op, "mode", "nearest");
 	return *is_nearest ? om_kernel_moved_type(type) != NULL
 	    : (om_attr_is(c->op, "mode", "linear") || om_attr_is(c->op, "mode", "bilinear"))
-		&& (type == OM_FLOAT32 || type == OM_FLOAT16 || type == OM_BFLOAT16);
+		&& om_is_real(type);
 }
 
 static bool
