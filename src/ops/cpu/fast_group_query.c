@@ -216,19 +216,18 @@ static void
 update_ring(const struct sequence *q, int k, int64_t h, float *y, const float *past)
 {
 	const struct om_group_query *g = q->g;
+	float *line = has_lines(g) ? q->lines[k - 1] + h * rows_of_line(g) * g->size : NULL;
 
-	if (has_lines(g)) {
-		float *line = q->lines[k - 1] + h * rows_of_line(g) * g->size;
+	if (line) {
 		copy_ring(g, line, past, q->before - q->resident, q->resident, false);
 		write_rows(q, k, h, q->resident, line);
-		if (y != past)
-			memcpy(y, past, (size_t)(g->past * g->size) * sizeof *y);
-		copy_ring(g, y, line + (q->resident + q->length - q->before - q->kept) * g->size, q->length - q->kept, q->kept, true);
-		return;
 	}
 	if (y != past)
 		memcpy(y, past, (size_t)(g->past * g->size) * sizeof *y);
-	write_rows(q, k, h, (q->length - 1) % g->past, y);
+	if (line)
+		copy_ring(g, y, line + (q->resident + q->length - q->before - q->kept) * g->size, q->length - q->kept, q->kept, true);
+	else
+		write_rows(q, k, h, (q->length - 1) % g->past, y);
 }
 
 static void

@@ -85,11 +85,7 @@ scatter_supports(const om_op_context *c)
 static void
 copy_input(const om_op_context *c, om_launch_list *to)
 {
-	const int64_t n = om_shape_count(&c->in[0].shape), one = 1;
-	om_launch_walk w;
-
-	om_launch_walk_of(&w, 1, &n, 2, (int64_t[2][OM_MAX_RANK]){{one}, {one}});
-	om_launch_copy(to, om_kernel_moved_type(c->in[0].type), &w, (om_launch_end){OM_OPERAND_IN, 0, 0},
+	om_launch_copy_row(to, om_kernel_moved_type(c->in[0].type), om_shape_count(&c->in[0].shape), (om_launch_end){OM_OPERAND_IN, 0, 0},
 		(om_launch_end){OM_OPERAND_OUT, 0, 0});
 }
 

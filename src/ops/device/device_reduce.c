@@ -405,8 +405,7 @@ norm_grad_launches(const om_op_context *c, om_launch_list *to)
 {
 	const om_shape *x = &c->in[1].shape;
 	const int image = om_fused_out(c, 0), scale = om_fused_out(c, 1), bias = om_fused_out(c, 2);
-	const int64_t total = om_shape_count(x), n = total / x->dim[1], one = 1;
-	om_launch_walk w;
+	const int64_t total = om_shape_count(x), n = total / x->dim[1];
 	om_launch *l;
 
 	launch_sums(c, to);
@@ -417,11 +416,9 @@ norm_grad_launches(const om_op_context *c, om_launch_list *to)
 		om_launch_out(l, (uint32_t)scale);
 		om_launch_i64(l, x->dim[1]);
 	}
-	if (bias >= 0) {
-		om_launch_walk_of(&w, 1, &x->dim[1], 2, (int64_t[2][OM_MAX_RANK]){{one}, {one}});
-		om_launch_copy(to, "u32", &w, (om_launch_end){OM_OPERAND_SCRATCH, 0, (int64_t)(MOMENT_SUM * moment_bytes(c) / sizeof(float))},
+	if (bias >= 0)
+		om_launch_copy_row(to, "u32", x->dim[1], (om_launch_end){OM_OPERAND_SCRATCH, 0, (int64_t)(MOMENT_SUM * moment_bytes(c) / sizeof(float))},
 			(om_launch_end){OM_OPERAND_OUT, (uint32_t)bias, 0});
-	}
 	if (image < 0)
 		return OM_OK;
 	l = om_launch_typed(to, "norm_grad", "batch_norm_grad", "f32", total);

@@ -301,13 +301,8 @@ add_pool(const om_op_context *c, om_launch_list *to, int kind, const struct om_w
 	om_launch_out(l, 0);
 	om_launch_i64(l, n);
 	om_launch_i32(l, kind);
-	om_launch_i32s(l, w->in, OM_WINDOW_AXES);
-	om_launch_i32s(l, w->out, OM_WINDOW_AXES);
-	om_launch_i32s(l, w->kernel, OM_WINDOW_AXES);
-	om_launch_i32s(l, w->stride, OM_WINDOW_AXES);
-	om_launch_i32s(l, w->begin, OM_WINDOW_AXES);
+	add_window(l, w);
 	om_launch_i32s(l, w->end, OM_WINDOW_AXES);
-	om_launch_i32s(l, w->dilation, OM_WINDOW_AXES);
 }
 
 static om_status

@@ -152,6 +152,15 @@ om_launch_copy(om_launch_list *to, const char *moved_type, const om_launch_walk 
 	om_launch_walk_steps(l, w, 1);
 }
 
+void
+om_launch_copy_row(om_launch_list *to, const char *moved_type, int64_t n, om_launch_end from, om_launch_end dest)
+{
+	om_launch_walk w;
+
+	om_launch_walk_of(&w, 1, &n, 2, (int64_t[2][OM_MAX_RANK]){{1}, {1}});
+	om_launch_copy(to, moved_type, &w, from, dest);
+}
+
 bool
 om_device_inplace(const om_op_context *c, uint32_t out, uint32_t in)
 {

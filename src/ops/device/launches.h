@@ -50,6 +50,8 @@ typedef struct om_launch_end {
 
 /* Append the copy of the elements of a walk: operand 0 is the source. */
 void om_launch_copy(om_launch_list *to, const char *moved_type, const om_launch_walk *w, om_launch_end from, om_launch_end dest);
+/* That of `n` elements in a row. */
+void om_launch_copy_row(om_launch_list *to, const char *moved_type, int64_t n, om_launch_end from, om_launch_end dest);
 
 /* Append the dims of a walk, or the steps of an operand. */
 void om_launch_walk_dims(om_launch *l, const om_launch_walk *w);
