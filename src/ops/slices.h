@@ -8,6 +8,15 @@
 
 /* ---- Windows (nn/window_slices.c). ---- */
 
+struct om_window;
+
+/* The part of the image, axis `in_axis` of input 0, for the part of output 0 along axis `axis` of the image; the attribute
+ * `pads` becomes that of the part.  False where a window may lie in the padding alone.  `w` is changed. */
+bool om_slice_window(const om_op_context *c, om_slice *s, int axis, int in_axis, struct om_window *w);
+/* The same for a window that is scattered onto the output, with `output_padding`.  The image and the output have their
+ * channels at the same place. */
+bool om_slice_scatter_window(const om_op_context *c, om_slice *s, int axis, struct om_window *w);
+
 /* Conv: batches, channels of the output, rows.  Partial: channels of the input, if there is one group. */
 bool om_slice_conv(const om_op_context *c, uint32_t out, om_slice *s);
 bool om_partial_conv(const om_op_context *c, uint32_t in, om_slice *s);

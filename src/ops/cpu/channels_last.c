@@ -2,9 +2,11 @@
 #include <config.h>
 
 #include "base/parallel.h"
+#include "ir/query.h"
 #include "ops/cpu/channels_last.h"
 #include "opdef/numbers.h"
 #include "opdef/op_context.h"
+#include "ops/slices.h"
 
 enum { AXES = OM_WINDOW_AXES };
 
@@ -54,6 +56,30 @@ om_last_shape(const om_op_context *c, const struct om_window *w, int64_t channel
 		y.sym[1] = NULL;
 	}
 	return om_first_to_last(&y);
+}
+
+/* Along the batch or along an axis of the image. */
+static bool
+image_part(const om_op_context *c, om_slice *s, bool ceil_mode)
+{
+	const int axis = s->out[0].axis;
+	struct om_window w;
+
+	s->in[0] = s->out[0];
+	return axis == 0 || (!om_last_window(c, ceil_mode, &w) && om_slice_window(c, s, axis - 1, axis, &w));
+}
+
+bool
+om_last_slice(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	return s->out[out].axis + 1 < c->out[out].shape.rank && image_part(c, s, false);
+}
+
+bool
+om_last_pool_slice(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	return s->out[out].axis + 1 == c->out[out].shape.rank ? om_slice_first(c, out, s)
+		: image_part(c, s, om_attr_int(c->op, "ceil_mode") != 0);
 }
 
 om_geometry

@@ -6,6 +6,7 @@
 #include "kernels/cpu/geometry.h"
 #include "opdef/cpu_domain.h"
 #include "opdef/geometry/window.h"
+#include "opdef/slice.h"
 
 /* Attributes of a window; pads are always explicit. */
 #define OM_LAST_WINDOW_ATTRS(wants_kernel)                                     \
@@ -23,6 +24,12 @@ const char *om_last_window(const om_op_context *c, bool ceil_mode, struct om_win
 
 /* The shape of its output: `channels`, or those of the input with OM_DIM_UNKNOWN. */
 om_shape om_last_shape(const om_op_context *c, const struct om_window *w, int64_t channels);
+
+/* The column `slice` of an op with such a window: images of the batch, and axes of the image.  There are no parts along
+ * channels, as weights are packed in panels of them. */
+bool om_last_slice(const om_op_context *c, uint32_t out, om_slice *s);
+/* The same of pools, whose channels may be divided, and whose attribute ceil_mode counts. */
+bool om_last_pool_slice(const om_op_context *c, uint32_t out, om_slice *s);
 
 /* For known sizes. */
 om_geometry om_last_geometry(const struct om_window *w);

@@ -14,6 +14,7 @@
 #include "ops/cpu/cpu_conv.h"
 #include "ops/cpu/cpu_layer.h"
 #include "ops/family.h"
+#include "ops/slices.h"
 
 /* Inputs of Conv and MatMul. */
 enum { IMAGE, WEIGHTS, BIAS, RESIDUAL };
@@ -309,6 +310,42 @@ matmul_infer(om_op_context *c)
 	return c->in[IMAGE].shape.rank < 0 ? OM_OK : check_operands(c, columns, &c->out[0].shape);
 }
 
+/* ---- Parts. ----
+ *
+ * Weights are packed in panels of output channels: there are parts along the other axes. */
+
+static void
+residual_part(const om_op_context *c, om_slice *s)
+{
+	if (om_has_in(c, RESIDUAL))
+		s->in[RESIDUAL] = s->out[0];
+}
+
+static bool
+conv_slice(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	const int axis = s->out[out].axis;
+	struct om_window w;
+	om_shape image;
+	om_layer l;
+
+	if (axis + 1 == c->out[out].shape.rank)
+		return false;
+	residual_part(c, s);
+	s->in[IMAGE] = s->out[out];
+	return axis == 0 || (read_conv(c, &l, &w, &image) == OM_OK
+		&& om_slice_window(c, s, axis - 1, l.is_channels_first ? axis + 1 : axis, &w));
+}
+
+/* Rows. */
+static bool
+matmul_slice(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	residual_part(c, s);
+	s->in[IMAGE] = s->out[out];
+	return s->out[out].axis + 1 < c->out[out].shape.rank;
+}
+
 /* ---- Kernels. ---- */
 
 static om_status
@@ -395,7 +432,7 @@ static const om_attr_spec matmul_attrs[] = {
 
 #define LAYER(label, called, text)                                             \
 	{.domain = OM_CPU_DOMAIN, .name = label, .brief = text, .since = 1, .min_in = 2, .max_in = 4, \
-	 .min_out = 1, .max_out = 1, .attrs = called##_attrs, .infer = called##_infer, .inplace = is_over_residual, \
+	 .min_out = 1, .max_out = 1, .attrs = called##_attrs, .infer = called##_infer, .slice = called##_slice, .inplace = is_over_residual, \
 	 .cpu = om_cpu_##called##_reference, .cost = called##_cost, \
 	 .input_types = {OF(FLOAT32), OF(FLOAT32), OF(FLOAT32), OF(FLOAT32)}}
 

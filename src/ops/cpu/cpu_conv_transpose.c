@@ -15,6 +15,7 @@
 #include "ops/cpu/activation.h"
 #include "ops/cpu/channels_last.h"
 #include "ops/family.h"
+#include "ops/slices.h"
 
 enum { X, P, B };
 
@@ -198,6 +199,20 @@ transpose_infer(om_op_context *c)
 		y->dim[k + 1] = w.out[OM_WINDOW_AXES - w.n + k];
 	y->dim[x->rank - 1] = s.channels;
 	return OM_OK;
+}
+
+/* Images of the batch, and axes of the image. */
+static bool
+transpose_slice(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	const int axis = s->out[out].axis;
+	struct transpose state;
+	struct om_window w;
+
+	if (axis + 1 == c->out[out].shape.rank)
+		return false;
+	s->in[X] = s->out[out];
+	return axis == 0 || (read_transpose(c, &w, &state) == OM_OK && om_slice_scatter_window(c, s, axis - 1, &w));
 }
 
 static void
@@ -392,7 +407,7 @@ const om_opdef om_ops_cpu_conv_transpose[] = {
 	 .cpu = pack_cpu, .scratch = pack_workspace, .input_types = {OF(FLOAT32)}},
 	{.domain = OM_CPU_DOMAIN, .name = "ConvTranspose", .brief = "transposed convolution of a channels-last image",
 	 .since = 1, .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = transpose_attrs, .infer = transpose_infer,
-	 .cpu = transpose_cpu, .scratch = transpose_workspace, .cost = transpose_cost,
+	 .slice = transpose_slice, .cpu = transpose_cpu, .scratch = transpose_workspace, .cost = transpose_cost,
 	 .input_types = {OF(FLOAT32), OF(FLOAT32), OF(FLOAT32)}},
 	{0}
 };

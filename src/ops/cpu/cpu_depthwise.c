@@ -226,7 +226,7 @@ const om_opdef om_ops_cpu_depthwise[] = {
 	 .input_types = {OF(FLOAT32)}},
 	{.domain = OM_CPU_DOMAIN, .name = "DepthwiseConv", .brief = "depthwise convolution of a channels-last image",
 	 .since = 1, .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = depthwise_attrs,
-	 .infer = depthwise_infer, .cpu = depthwise_cpu, .scratch = depthwise_workspace, .cost = depthwise_cost,
+	 .infer = depthwise_infer, .slice = om_last_slice, .cpu = depthwise_cpu, .scratch = depthwise_workspace, .cost = depthwise_cost,
 	 .input_types = {OF(FLOAT32), OF(FLOAT32), OF(FLOAT32)}},
 	{0}
 };

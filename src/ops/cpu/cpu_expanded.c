@@ -261,7 +261,7 @@ const om_opdef om_ops_cpu_expanded[] = {
 	{.domain = OM_CPU_DOMAIN, .name = "ExpandedDepthwiseConv",
 	 .brief = "depthwise convolution of the product of a channels-last image, which is computed by lines",
 	 .since = 1, .min_in = 3, .max_in = 5, .min_out = 1, .max_out = 1, .attrs = expanded_attrs,
-	 .infer = expanded_infer, .cpu = expanded_cpu, .scratch = expanded_workspace, .cost = expanded_cost,
+	 .infer = expanded_infer, .slice = om_last_slice, .cpu = expanded_cpu, .scratch = expanded_workspace, .cost = expanded_cost,
 	 .input_types = {OF(FLOAT32), OF(FLOAT32), OF(FLOAT32), OF(FLOAT32), OF(FLOAT32)}},
 	{0}
 };

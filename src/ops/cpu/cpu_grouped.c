@@ -226,7 +226,7 @@ const om_opdef om_ops_cpu_grouped[] = {
 	 .cpu = pack_cpu, .input_types = {OF(FLOAT32)}},
 	{.domain = OM_CPU_DOMAIN, .name = "GroupedConv", .brief = "convolution of a channels-last image in narrow groups",
 	 .since = 1, .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = grouped_attrs, .infer = grouped_infer,
-	 .cpu = grouped_cpu, .scratch = grouped_workspace, .cost = grouped_cost,
+	 .slice = om_last_slice, .cpu = grouped_cpu, .scratch = grouped_workspace, .cost = grouped_cost,
 	 .input_types = {OF(FLOAT32), OF(FLOAT32), OF(FLOAT32)}},
 	{0}
 };

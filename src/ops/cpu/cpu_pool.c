@@ -180,7 +180,7 @@ max_cpu(om_op_context *c)
 #define POOL(label, text, called, accepted)                                    \
 	{.domain = OM_CPU_DOMAIN, .name = label, .brief = text " over a sliding window of a channels-last image", \
 	 .since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = pool_attrs, .infer = pool_infer, \
-	 .cpu = called, .scratch = pool_workspace, .cost = pool_cost, .input_types = {accepted}}
+	 .slice = om_last_pool_slice, .cpu = called, .scratch = pool_workspace, .cost = pool_cost, .input_types = {accepted}}
 
 const om_opdef om_ops_cpu_pool[] = {
 	POOL("MaxPool", "maximum", max_cpu, OF(FLOAT32) | OF_BYTES),

@@ -546,6 +546,14 @@ depthwise_cost(const om_op_context *c, om_cost *cost)
 	window_cost(c, read_depthwise, cost);
 }
 
+/* Rows: the matrix is packed in panels of columns. */
+static bool
+matmul_slice(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	s->in[OM_QX] = s->out[out];
+	return s->out[out].axis + 1 < c->out[out].shape.rank;
+}
+
 static const om_attr_spec pack_filter_attrs[] = {{"group", OM_ATTR_INT, .i = 1}, {0}};
 static const om_attr_spec pack_matrix_attrs[] = {{"transB", OM_ATTR_INT}, {0}};
 static const om_attr_spec conv_attrs[] = {
@@ -563,17 +571,17 @@ static const om_attr_spec matmul_attrs[] = {{"columns", OM_ATTR_INT, .required =
 	 .min_out = 1, .max_out = 1, .attrs = called##_attrs, .infer = called##_infer, .cpu = called##_cpu, \
 	 .input_types = {OF_BYTES}}
 
-#define LAYER(label, called, text)                                             \
+#define LAYER(label, called, sliced, text)                                             \
 	{.domain = OM_CPU_DOMAIN, .name = label, .brief = text, .since = 1, .min_in = 2, .max_in = OM_QINPUTS, \
-	 .min_out = 1, .max_out = 1, .attrs = called##_attrs, .infer = called##_infer, .cpu = called##_cpu, \
+	 .min_out = 1, .max_out = 1, .attrs = called##_attrs, .infer = called##_infer, .slice = sliced, .cpu = called##_cpu, \
 	 .cost = called##_cost, .input_types = OM_QLAYER_TYPES}
 
 const om_opdef om_ops_cpu_qlayer[] = {
 	PACK("PackQuantizedFilter", pack_filter, "weights of QuantizedConv as panels of output channels"),
 	PACK("PackQuantizedMatrix", pack_matrix, "a matrix as panels of columns, for QuantizedMatMul"),
-	LAYER("QuantizedConv", conv, "convolution of a quantized channels-last image with packed weights"),
-	LAYER("QuantizedDepthwiseConv", depthwise, "depthwise convolution of a quantized channels-last image"),
-	LAYER("QuantizedMatMul", matmul, "product of a quantized tensor with a packed matrix"),
+	LAYER("QuantizedConv", conv, om_last_slice, "convolution of a quantized channels-last image with packed weights"),
+	LAYER("QuantizedDepthwiseConv", depthwise, om_last_slice, "depthwise convolution of a quantized channels-last image"),
+	LAYER("QuantizedMatMul", matmul, matmul_slice, "product of a quantized tensor with a packed matrix"),
 	{0}
 };
 

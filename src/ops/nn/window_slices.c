@@ -29,23 +29,28 @@ set_pads(const om_op_context *c, om_slice *s, const struct om_window *w)
 	om_slice_drop(s, "auto_pad");
 }
 
-/* The part of the image, input `in`, for a part of the output along axis `axis` of the image.  False where a window may
- * lie in the padding alone. */
-static bool
-image_part(const om_op_context *c, om_slice *s, uint32_t in, struct om_window *w)
+bool
+om_slice_window(const om_op_context *c, om_slice *s, int axis, int in_axis, struct om_window *w)
 {
 	const om_part *p = &s->out[0];
-	const int k = AXES - w->n + p->axis - 2;
+	const int k = AXES - w->n + axis;
 	const int64_t span = (w->kernel[k] - 1) * w->dilation[k] + 1, n = w->in[k];
 	const int64_t lo = p->lo * w->stride[k] - w->begin[k], hi = (p->hi - 1) * w->stride[k] - w->begin[k] + span;
 
 	if (w->begin[k] < 0 || w->end[k] < 0 || w->begin[k] >= span || (w->out[k] - 1) * w->stride[k] - w->begin[k] >= n)
 		return false;
-	s->in[in] = om_part_of(p->axis, lo > 0 ? lo : 0, hi < n ? hi : n);
-	w->begin[k] = s->in[in].lo - lo;
-	w->end[k] = hi - s->in[in].hi < w->end[k] ? hi - s->in[in].hi : w->end[k];
+	s->in[0] = om_part_of(in_axis, lo > 0 ? lo : 0, hi < n ? hi : n);
+	w->begin[k] = s->in[0].lo - lo;
+	w->end[k] = hi - s->in[0].hi < w->end[k] ? hi - s->in[0].hi : w->end[k];
 	set_pads(c, s, w);
 	return true;
+}
+
+/* The same of images whose channels come first. */
+static bool
+image_part(const om_op_context *c, om_slice *s, struct om_window *w)
+{
+	return om_slice_window(c, s, s->out[0].axis - 2, s->out[0].axis, w);
 }
 
 /* ---- Convolutions. ---- */
@@ -99,7 +104,7 @@ conv_part(const om_op_context *c, om_slice *s, const struct operands *o)
 	if (s->out[0].axis == 1)
 		return channel_part(c, s, o);
 	if (s->out[0].axis >= 2)
-		return conv_window(c, o, &w) && image_part(c, s, o->x, &w);
+		return conv_window(c, o, &w) && image_part(c, s, &w);
 	s->in[o->x] = s->out[0];
 	return true;
 }
@@ -177,11 +182,11 @@ om_slice_conv_quantized(const om_op_context *c, uint32_t out, om_slice *s)
  * What the elements of a part reach beyond it is cut off as padding; where they do not reach its end, output_padding
  * adds what is missing. */
 
-static bool
-scatter_part(const om_op_context *c, om_slice *s, struct om_window *w)
+bool
+om_slice_scatter_window(const om_op_context *c, om_slice *s, int axis, struct om_window *w)
 {
 	const om_part *p = &s->out[0];
-	const int k = AXES - w->n + p->axis - 2;
+	const int k = AXES - w->n + axis;
 	const int64_t span = (w->kernel[k] - 1) * w->dilation[k] + 1, stride = w->stride[k], n = w->in[k];
 	const int64_t lo = p->lo + w->begin[k], hi = p->hi + w->begin[k];
 	int64_t first = lo >= span ? (lo - span) / stride + 1 : 0, end = (hi - 1) / stride + 1;
@@ -241,7 +246,7 @@ om_slice_conv_transpose(const om_op_context *c, uint32_t out, om_slice *s)
 	if (s->out[out].axis < 2)
 		return s->out[out].axis == 0 || scatter_channels(c, s);
 	return !om_window_read(c, x->rank - 2, x, c->in[1].shape.dim + 2, &w) && !om_window_grow(c, &w)
-	    && scatter_part(c, s, &w);
+	    && om_slice_scatter_window(c, s, s->out[out].axis - 2, &w);
 }
 
 /* The channels of the image, if there is one group. */
@@ -270,7 +275,7 @@ om_slice_pool(const om_op_context *c, uint32_t out, om_slice *s)
 	if (s->out[out].axis < 2)
 		return om_slice_first(c, out, s);
 	return !om_window_read(c, x->rank - 2, x, NULL, &w) && !om_window_shrink(c, &w, om_attr_int(c->op, "ceil_mode") != 0)
-	    && image_part(c, s, 0, &w);
+	    && image_part(c, s, &w);
 }
 
 bool
