@@ -113,6 +113,7 @@ typedef struct om_view_of {
 typedef struct om_cost {
 	double flops;             /* a multiply-add counts as two */
 	double bytes;             /* read and written, weights included */
+	int64_t rows;             /* rows of an image that are computed together: fewer take as long; 0: any number */
 } om_cost;
 
 enum { OM_VARIADIC = 255 };

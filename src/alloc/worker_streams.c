@@ -16,12 +16,12 @@
 
 #include "alloc/worker_streams.h"
 #include "ir/query.h"
+#include "opdef/op_time.h"
 #include "opdef/runs_alone.h"
 
 enum { MOST = OM_MOST_WORKER_STREAMS };
 
-/* The model of times, in nanoseconds: one core that computes, one that reads and writes; calls and waits. */
-static const double flops_per_ns = 50, bytes_per_ns = 10, call_ns = 300, wait_ns = 3000, least_gain = 0.02;
+static const double wait_ns = 3000, least_gain = 0.02;
 
 struct work {
 	const om_prog *p;
@@ -75,17 +75,6 @@ list_needs(struct work *w, const om_op *op)
 }
 
 /* ---- The stream of an op. ---- */
-
-static double
-cost_of(const om_op *op)
-{
-	om_view_of view;
-
-	if (op->nout == 1 && op->out[0] && om_op_view(op, 0, &view))
-		return 0;
-	const om_cost cost = om_op_cost(op);
-	return call_ns + cost.flops / flops_per_ns + cost.bytes / bytes_per_ns;
-}
 
 static uint32_t
 stream_of(const struct work *w, const om_op *op)
@@ -200,7 +189,7 @@ streams_for(const om_prog *p, const om_schedule *s, uint32_t n, uint32_t used, o
 		if (op->is_folded)
 			continue;
 		w.place[op->id] = s->of_op[op->id].first;
-		w.cost[op->id] = cost_of(op);
+		w.cost[op->id] = om_op_time(op);
 		list_needs(&w, op);
 		put(&w, op, choose(&w, op));
 	}

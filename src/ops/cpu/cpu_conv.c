@@ -387,9 +387,10 @@ conv_cost(const om_op_context *c, om_cost *cost)
 {
 	om_layer l;
 
-	if (om_cpu_conv_layer(c, &l) == OM_OK)
-		cost->flops = 2.0 * (double)om_shape_count(&c->out[0].shape) * (double)l.channels_in
-			* (double)om_window_volume(l.kernel);
+	if (om_cpu_conv_layer(c, &l) != OM_OK)
+		return;
+	cost->flops = 2.0 * (double)om_shape_count(&c->out[0].shape) * (double)l.channels_in * (double)om_window_volume(l.kernel);
+	cost->rows = l.algorithm == OM_LAYER_WINOGRAD4 ? 4 : l.algorithm == OM_LAYER_WINOGRAD2 ? 2 : 0;
 }
 
 static void
