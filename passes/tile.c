@@ -25,6 +25,7 @@
 enum {
 	QUICK_NODES = 2000,
 	WORTH = 20,
+	USUAL_SLOWDOWN = 5,
 };
 
 static const char plan[] = "schedule=min-memory,liveness,views,alias-io=declared,inplace,loops,pack";
@@ -153,7 +154,7 @@ describe(const om_prog *p, const om_prog *searched, const om_tile_plan *t, om_ar
 	for (uint32_t k = 0; k < t->n; k++) {
 		const om_tile_choice *c = &t->choice[k];
 		out->region[k] = (struct om_tiled_region){om_strdup(mem, om_op_label(ops[c->first])),
-			om_strdup(mem, om_op_label(ops[c->end - 1])), om_tile_axis_text(c->axis), join_names[c->join], c->end - c->first,
+			om_strdup(mem, om_op_label(ops[c->end - 1])), om_tile_axis_text(ops, c), join_names[c->join], c->end - c->first,
 			c->bands, c->nstep};
 	}
 	describe_copies(searched, t, mem, out);
@@ -180,6 +181,21 @@ change(om_run *r, om_prog *p, om_tile_request *request, const om_tile_plan *t, o
 	return OM_OK;
 }
 
+/* For the executor, whose time is known best, a lower arena is not worth any time. */
+static om_status
+read_slowdown(om_run *r, om_tile_request *request)
+{
+	const char *text = om_option(r, "slowdown");
+	uint64_t percent = USUAL_SLOWDOWN;
+
+	if (strcmp(text, "any") == 0 || (strcmp(text, "auto") == 0 && (request->budget || r->request->target != OM_TARGET_CPU)))
+		return OM_OK;
+	if (strcmp(text, "auto") != 0)
+		OM_TRY(om_option_number(r, "slowdown", &percent));
+	request->most_times = 1 + (double)percent / 100;
+	return OM_OK;
+}
+
 static om_status
 read_request(om_run *r, om_prog *p, om_tile_request *request)
 {
@@ -193,6 +209,7 @@ read_request(om_run *r, om_prog *p, om_tile_request *request)
 	OM_TRY(om_option_number(r, "budget", &request->budget));
 	if (request->budget == 0 && r->request->total)
 		request->budget = om_bytes_left_for_arenas(p, om_prog_op_facts(p, r->request), r->request->total);
+	OM_TRY(read_slowdown(r, request));
 	OM_TRY(om_option_number(r, "extra-flops", &extra));
 	om_op **ops = om_block_run_ops(p->first, r->scratch, &n);
 	request->most_flops = work_of(ops, n) * (double)extra / 100;
@@ -333,6 +350,7 @@ static const om_pass_option options[] = {
 	{"budget", "0", "bytes: the fewest ops for arenas of this size; 0: the smallest arenas"},
 	{"extra-flops", "0", "limit of the work of values that are computed twice, in percent of that of all ops; 0: none is"},
 	{"nodes", "4000", "limit of the ops of the tiled graph"},
+	{"slowdown", "auto", "limit of the estimated time, in percent above that of the untiled graph; `any`; `auto`: 5 for target cpu without a budget, else any"},
 	{"effort", "30000000", "limit of the search, in ops of bands that are simulated"},
 	{0}
 };
@@ -355,6 +373,8 @@ static const om_pass_flag flags[] = {
 	{.name = "tile-join", .option = "join", .arg = "HOW", .adds = true, .brief = "the same; results become whole by `concat` alone, or `any` way"},
 	{.name = "tile-nodes", .option = "nodes", .arg = "N", .kind = OM_FLAG_NUMBER, .min = 1, .max = 1000000, .adds = true,
 		.brief = "the same, with at most N ops in the tiled graph"},
+	{.name = "tile-slowdown", .option = "slowdown", .arg = "PERCENT", .kind = OM_FLAG_NUMBER, .min = 0, .max = 100000, .adds = true,
+		.brief = "the same, for at most PERCENT more time, as the planner estimates it [target cpu without --budget: 5]"},
 	{.name = "extra-flops", .option = "extra-flops", .arg = "PERCENT", .kind = OM_FLAG_NUMBER, .min = 0, .max = 100000, .adds = true,
 		.brief = "the same; values may be computed twice, with at most PERCENT more work"},
 	{.name = "budget", .option = "budget", .arg = "SIZE", .brief = "target size of the arena"},

@@ -17,3 +17,13 @@ om report "$models/digits.onnx" --tile -q | sed -n '/^  arena/p; /^tiled/,/^$/p'
 om report "$models/digits.onnx" --tile -q --json - | sed -n '/"tiling": {/,/^  }/p'
 om report "$models/digits.onnx" --tile -q --html - | grep -o '"bands":\[\[.*"boxes"' | cut -d '"' -f 1-8
 om tile "$models/digits.onnx" small.onnx --tile-nodes 40 --extra-flops 5 -v 2>&1 | grep -c 'pass tile'
+
+# For the executor: packed weights, channels last, and no more time than is allowed.
+om report "$models/digits.onnx" --target cpu --tile --tile-slowdown 100000 -q | sed -n '/^tiled/,/^$/p'
+om report "$models/digits.onnx" --target cpu --tile --tile-slowdown 0 -q | sed -n '/^tiled/p; /too long/p'
+om report "$models/digits.onnx" --target cpu --tile --tile-slowdown much
+"$ONNXMEM" run "$models/digits.onnx" --fill deterministic --save whole.npz -q
+om run "$models/digits.onnx" --fill deterministic --tile --tile-slowdown 100000 --poison --expect whole.npz -q
+om plan "$models/digits.onnx" banded.onnx --target cpu --tile --tile-slowdown 100000 -q
+om verify banded.onnx -q
+om run banded.onnx --fill deterministic --expect whole.npz -q

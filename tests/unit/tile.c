@@ -12,14 +12,17 @@
 #include "lower/tile/tile_internal.h"
 #include "unit.h"
 
-enum { PROGRAMS = 1000, VALUES = 40, TRIES = 40, COPIES = 3 };
+enum { PROGRAMS = 1000, LOWERED = 400, VALUES = 40, TRIES = 40, COPIES = 3 };
 
 static const char simplify[] = "inline,shapes,fold,prune";
+static const char lower[] = "inline,shapes,fold,prune,fuse:norm=fold,fuse-norm,fuse-attention,lower-rnn,lower-layout,fuse-epilogue,"
+	"fuse-elementwise,prune";
 static const char order[] = "schedule=original,liveness,views,alias-io=declared,inplace,loops,pack";
 
 /* A program under construction. */
 struct maker {
 	uint64_t state;
+	const char *type;         /* of all values */
 	FILE *to;
 	int64_t dim[VALUES][4];   /* of images, or tokens with dim[1] == 0 */
 	uint32_t n, nweight;
@@ -36,7 +39,7 @@ write_const(struct maker *m, const char *name, int rank, const int64_t *dim)
 {
 	int64_t count = 1;
 
-	fprintf(m->to, "\t%%%s%u = const float64[", name, m->nweight);
+	fprintf(m->to, "\t%%%s%u = const %s[", name, m->nweight, m->type);
 	for (int d = 0; d < rank; d++) {
 		fprintf(m->to, "%s%lld", d ? "," : "", (long long)dim[d]);
 		count *= dim[d];
@@ -104,6 +107,8 @@ add_unary(struct maker *m, uint32_t x)
 static void
 add_narrow(struct maker *m, uint32_t x)
 {
+	if (strcmp(m->type, "float64") != 0)
+		return;
 	fprintf(m->to, "\t%%n%u = Cast(%%v%u) {to = 1}\n\t%%v%u = Cast(%%n%u) {to = 11}\n", m->n, x, m->n, m->n);
 	add_value(m, m->dim[x]);
 }
@@ -222,19 +227,19 @@ write_results(struct maker *m)
 }
 
 static char *
-make_program(uint64_t seed)
+make_program(uint64_t seed, const char *type)
 {
 	static add_op *const image[] = {add_conv, add_conv, add_conv, add_pool, add_unary, add_narrow, add_binary, add_concat,
 		add_split, add_global};
 	static add_op *const token[] = {add_product, add_packed, add_attention, add_norm, add_unary, add_binary, add_narrow};
-	struct maker m = {.state = seed};
+	struct maker m = {.state = seed, .type = type};
 	char *text;
 	size_t size;
 
 	m.to = open_memstream(&text, &size);
 	const bool is_image = below(&m, 3) != 0;
 	const int64_t first[] = {1, is_image ? 1 + below(&m, 4) : 0, 4 + below(&m, 14), 4 + below(&m, 9)};
-	fprintf(m.to, "program \"\" ir 8 opset 17\n^main(%%v0: float64[1,");
+	fprintf(m.to, "program \"\" ir 8 opset 17\n^main(%%v0: %s[1,", type);
 	if (is_image)
 		fprintf(m.to, "%lld,", (long long)first[1]);
 	fprintf(m.to, "%lld,%lld]) {\n", (long long)first[2], (long long)first[3]);
@@ -256,7 +261,7 @@ make_program(uint64_t seed)
 static bool
 run_planned(bench *b, om_exec_options *o, uint64_t seed)
 {
-	om_tensor x = tensor_zero(b->mem, OM_FLOAT64, &b->p->first->param[0]->shape);
+	om_tensor x = tensor_zero(b->mem, b->p->first->param[0]->type.elem, &b->p->first->param[0]->shape);
 
 	for (int64_t k = 0; k < om_shape_count(&x.shape); k++)
 		set_element(&x, k, om_rng_unit(&seed) * 2 - 1);
@@ -269,10 +274,12 @@ run_planned(bench *b, om_exec_options *o, uint64_t seed)
 static bool
 is_near(const om_tensor *a, const om_tensor *b)
 {
+	const double tolerance = a->type == OM_FLOAT64 ? 1e-9 : 1e-4;
+
 	if (!om_shape_equal(&a->shape, &b->shape))
 		return false;
 	for (int64_t k = 0; k < om_shape_count(&a->shape); k++)
-		if (!(fabs(element_at(a, k) - element_at(b, k)) <= 1e-9 * (1 + fabs(element_at(a, k)))))
+		if (!(fabs(element_at(a, k) - element_at(b, k)) <= tolerance * (1 + fabs(element_at(a, k)))))
 			return false;
 	return true;
 }
@@ -346,14 +353,16 @@ pick(om_tile_graph *g, uint64_t *state, om_arena *mem, om_tile_choice *c, bool *
 	return false;
 }
 
+/* A program in bands, and as it is; `lowered`: both for the executor, of float32. */
 static bool
-is_same_in_bands(uint64_t seed, struct counts *n)
+is_same_in_bands(uint64_t seed, bool lowered, struct counts *n)
 {
-	om_exec_options o = OM_EXEC_OPTIONS(.poison = true, .precise = true);
+	const char *passes = lowered ? lower : simplify;
+	om_exec_options o = OM_EXEC_OPTIONS(.poison = true, .precise = !lowered);
 	bench a = bench_open(), b = bench_open();
-	char *text = make_program(seed);
+	char *text = make_program(seed, lowered ? "float32" : "float64");
 	om_tile_choice choice;
-	bool is_sum, good = is_ok(a.s, bench_plan(&a, text, simplify)) && is_ok(b.s, bench_plan(&b, text, simplify));
+	bool is_sum, good = is_ok(a.s, bench_plan(&a, text, passes)) && is_ok(b.s, bench_plan(&b, text, passes));
 
 	if (good) {
 		uint32_t packed;
@@ -366,7 +375,7 @@ is_same_in_bands(uint64_t seed, struct counts *n)
 		if (good && pick(g, &state, b.mem, &choice, &is_sum, n)) {
 			const om_tile_plan plan = {.choice = &choice, .n = 1};
 			good = is_ok(b.s, om_tile_apply(b.s, b.p, &request, &plan)) && run_planned(&a, &o, seed)
-				&& run_planned(&b, &o, seed) && is_equal(&a, &b, is_sum);
+				&& run_planned(&b, &o, seed) && is_equal(&a, &b, is_sum || lowered);
 			n->tiled++;
 			n->of_axis[choice.axis]++;
 			n->of_join[choice.join]++;
@@ -387,7 +396,7 @@ random_regions(void)
 	struct counts n = {0};
 
 	for (uint64_t seed = 1; seed <= PROGRAMS; seed++)
-		CU_ASSERT_TRUE_FATAL(is_same_in_bands(seed, &n));
+		CU_ASSERT_TRUE_FATAL(is_same_in_bands(seed, false, &n));
 	CU_ASSERT_TRUE(n.tiled > PROGRAMS / 2);
 	CU_ASSERT_TRUE(n.packed > PROGRAMS / 50);
 	CU_ASSERT_TRUE(n.copied > PROGRAMS / 20);
@@ -396,6 +405,18 @@ random_regions(void)
 		CU_ASSERT_TRUE(n.of_axis[k] > PROGRAMS / 50);
 	for (int k = 0; k < OM_TILE_JOINS; k++)
 		CU_ASSERT_TRUE(n.of_join[k] > PROGRAMS / 50);
+}
+
+/* Kernels of the executor, on channels-last images and with packed weights. */
+static void
+random_lowered_regions(void)
+{
+	struct counts n = {0};
+
+	for (uint64_t seed = 1; seed <= LOWERED; seed++)
+		CU_ASSERT_TRUE_FATAL(is_same_in_bands(seed, true, &n));
+	CU_ASSERT_TRUE(n.tiled > LOWERED / 2);
+	CU_ASSERT_TRUE(n.of_axis[OM_TILE_ROWS] > LOWERED / 4);
 }
 
 /* ---- Copies. ---- */
@@ -506,6 +527,7 @@ static CU_TestInfo tile_tests[] = {
 	{"peaks, reasons and the floor agree", answers},
 	{"values are computed twice within the limit of the work", copies_within_the_limit},
 	{"random regions in bands give the same, and take no less than their bounds", random_regions},
+	{"random regions of lowered programs give the same", random_lowered_regions},
 	CU_TEST_INFO_NULL,
 };
 

@@ -18,7 +18,7 @@
 typedef enum om_tile_axis {
 	OM_TILE_ROWS,             /* the first spatial axis of an image, the next to last of a volume, tokens, rows */
 	OM_TILE_COLUMNS,          /* the last axis */
-	OM_TILE_CHANNELS,         /* axis 1 */
+	OM_TILE_CHANNELS,         /* axis 1: of images with channels last, their rows */
 	OM_TILE_SUM,              /* none: each result is a sum over the last axis, or axis 1 for a convolution */
 	OM_TILE_AXES,
 } om_tile_axis;
@@ -39,6 +39,9 @@ typedef struct om_tile_choice {
 	uint32_t nstep;           /* ops that replace those of the region */
 } om_tile_choice;
 
+/* A word for the axis of a region of these ops. */
+const char *om_tile_axis_text(om_op *const *op, const om_tile_choice *c);
+
 /* A value that is computed a second time for its late readers, right before the first of them. */
 typedef struct om_tile_copy {
 	uint32_t reader;          /* id of that reader */
@@ -47,14 +50,12 @@ typedef struct om_tile_copy {
 	double flops;             /* of these */
 } om_tile_copy;
 
-/* A word for an axis. */
-const char *om_tile_axis_text(om_tile_axis axis);
-
 /* What is required of a tiling. */
 typedef struct om_tile_request {
 	const uint64_t *bytes;    /* by value id: size in the arena; 0: it is elsewhere */
 	uint64_t budget;          /* bytes: the fewest ops for a peak that is no higher; 0: the lowest peak */
 	uint64_t most_ops;        /* limit of the ops of the tiled graph */
+	double most_times;        /* limit of the estimated time, as a multiple of that of the program; 0: there is none */
 	bool only_concat;         /* results become whole by Concat alone */
 	uint64_t effort;          /* limit of the search, in ops of bands that are simulated */
 	double most_flops;        /* limit of the work of copies; 0: nothing is computed twice */

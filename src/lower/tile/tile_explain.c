@@ -3,21 +3,35 @@
 #include <config.h>
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "ir/query.h"
 #include "ir/steps.h"
 #include "lower/tile/tile_internal.h"
+#include "opdef/cpu_domain.h"
 
 enum { MOST_OUTSIDE = 8 };
 
-static const char *const axis_texts[] = {
-	[OM_TILE_ROWS] = "rows", [OM_TILE_COLUMNS] = "columns", [OM_TILE_CHANNELS] = "channels", [OM_TILE_SUM] = "sum",
+/* The channels of images come first, or last, as in programs that are lowered for the executor. */
+static const char *const axis_texts[2][OM_TILE_AXES] = {
+	{[OM_TILE_ROWS] = "rows", [OM_TILE_COLUMNS] = "columns", [OM_TILE_CHANNELS] = "channels", [OM_TILE_SUM] = "sum"},
+	{[OM_TILE_ROWS] = "columns", [OM_TILE_COLUMNS] = "channels", [OM_TILE_CHANNELS] = "rows", [OM_TILE_SUM] = "sum"},
 };
 
-const char *
-om_tile_axis_text(om_tile_axis axis)
+static bool
+is_channels_last(const om_op *op)
 {
-	return axis_texts[axis];
+	return op->opdef && om_attr_find(op, "kernel_shape") && strcmp(op->domain, OM_CPU_DOMAIN) == 0;
+}
+
+const char *
+om_tile_axis_text(om_op *const *op, const om_tile_choice *c)
+{
+	bool is_last = false;
+
+	for (uint32_t i = c->first; i < c->end; i++)
+		is_last |= is_channels_last(op[i]);
+	return axis_texts[is_last][c->axis];
 }
 
 /* ---- Steps outside of regions. ---- */
@@ -69,7 +83,7 @@ why_outside(const om_tile_paths *s, uint32_t i, om_arena *mem)
 	if (om_tile_lowest_region(s, i, &c, &bytes, &tried))
 		return om_printf(mem, "of the regions with it that were tried, the lowest takes about %" PRIu64
 			" bytes: %s to %s in %" PRIu32 " bands (%s)", bytes, om_op_label(g->op[c.first]), om_op_label(g->op[c.end - 1]),
-			c.bands, axis_texts[c.axis]);
+			c.bands, om_tile_axis_text(g->op, &c));
 	return tried ? "no interval with it that was tried can run in bands" : "no interval with it was tried";
 }
 

@@ -262,6 +262,7 @@ om_tile_graph_new(const om_prog *p, const om_tile_request *r, om_arena *mem)
 		.seen = OM_NEWN(mem, uint32_t, p->nvalue), .constant = OM_NEWN(mem, uint64_t, p->nvalue),
 		.rule = OM_NEWN(mem, om_tile_rule *, p->nop)};
 	list_ops(g);
+	om_tile_time_init(g);
 	find_lifetimes(g);
 	sum_live(g);
 	g->hash = OM_NEWN(mem, uint64_t, g->nop);

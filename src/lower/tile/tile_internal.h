@@ -27,6 +27,13 @@ typedef struct om_tile_rule {
 	struct om_tile_rule *next; /* others of the same op */
 } om_tile_rule;
 
+/* What the time of an op and of its parts depends on. */
+typedef struct om_tile_work {
+	om_cost cost;
+	double constant;          /* bytes of constants, which each part reads as a whole */
+	bool is_view;             /* it does not run */
+} om_tile_work;
+
 /* The ops that run, and the storage of their values. */
 typedef struct om_tile_graph {
 	const om_prog *p;
@@ -46,6 +53,8 @@ typedef struct om_tile_graph {
 	uint64_t *constant;       /* by value id: hash of a constant; 0: it is none */
 	uint32_t *seen;           /* by value id: for om_tile_hash() */
 	om_tile_rule **rule;      /* by op id */
+	om_tile_work *work;       /* by position */
+	double *time;             /* [nop + 1] of all ops before a position, in nanoseconds */
 } om_tile_graph;
 
 /* Is the value a constant?  Its elements may be left to the executor. */
@@ -188,6 +197,13 @@ void om_tile_code_whole(const om_tile_graph *g, om_arena *mem, om_tile_code *c);
 /* Do all elements of the part follow one another in the value? */
 bool om_tile_is_contiguous(const om_value *v, int axis);
 
+/* ---- Estimated times (tile_time.c). ---- */
+
+/* Set `work` and `time` of a graph whose ops are listed. */
+void om_tile_time_init(om_tile_graph *g);
+/* Nanoseconds of the steps of a region. */
+double om_tile_time(const om_tile_graph *g, const om_tile_code *c);
+
 /* ---- Building (tile_build.c). ---- */
 
 /* The op that computes `made` computes `v` instead, for all readers of either. */
@@ -215,6 +231,7 @@ typedef struct om_tile_known {
 typedef struct om_tile_reached {
 	bool is_reached, is_tiled; /* by a region */
 	uint64_t ops;
+	double time;              /* of these, in nanoseconds */
 	uint32_t from;            /* the cut before */
 	om_tile_choice choice;
 	uint64_t peak;
@@ -234,16 +251,20 @@ typedef struct om_tile_paths {
 	om_tile_reached *at;      /* [ncut] the last path */
 	om_tile_copy *copy;       /* that the program has */
 	uint32_t ncopy;
+	double most_time;         /* limit of the time, from that of the given program */
 	double flops;             /* of the copies */
 	struct om_tile_paths *next; /* in om_tile_known.program */
 } om_tile_paths;
 
 /* Set the members that follow from the program and the request. */
 void om_tile_paths_begin(om_tile_paths *s);
-/* Find the path with the fewest ops whose peak is at most `most`; false: there is none, or with too many ops. */
+/* Find the path with the fewest ops, or, if time is limited, the one that takes the least, whose peak is at most `most`;
+ * false: there is none, or one with too many ops, or that takes too long. */
 bool om_tile_find_path(om_tile_paths *s, uint64_t most);
 /* Was there one? */
 bool om_tile_is_complete(const om_tile_paths *s);
+/* Why a path to the last op is none that serves. */
+const char *om_tile_why_incomplete(const om_tile_paths *s);
 /* The last cut that it got to. */
 uint32_t om_tile_last_reached(const om_tile_paths *s);
 /* The first step from position `i` on that takes more than `most`. */

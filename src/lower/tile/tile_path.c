@@ -39,6 +39,7 @@ struct cost {
 	uint64_t peak;            /* 0: not simulated; UINT64_MAX: it cannot be divided so */
 	uint64_t bound;           /* of `peak`, from below; 0: not computed */
 	uint32_t nstep;
+	double time;              /* nanoseconds of its steps */
 };
 
 static const struct cost none = {.peak = UINT64_MAX};
@@ -161,6 +162,7 @@ simulate(om_tile_paths *s, struct interval *i, uint32_t bands, struct cost *cost
 	if (make_region(s, i) && om_tile_code_new(&i->region, bands, i->join, s->known->scratch, &c)) {
 		cost->peak = om_tile_sweep(s->g, &c, &i->region, NULL);
 		cost->nstep = (uint32_t)c.nstep;
+		cost->time = om_tile_time(s->g, &c);
 		s->known->simulated += c.nstep;
 	}
 	om_arena_clear(s->known->scratch);
@@ -266,9 +268,22 @@ is_region(om_tile_paths *s, struct interval *i)
 	return m->is_region[i->axis] && m->longest[i->axis] >= 2;
 }
 
-/* The region along one axis, with either join, if it has fewer ops than `best`. */
+/* The region of an interval that is the best so far. */
+struct chosen {
+	om_tile_choice choice;
+	struct cost cost;         /* with the peak of what is there anyway */
+};
+
+/* Is the one with these numbers of ops and nanoseconds better than the other one? */
+static bool
+is_better(const om_tile_paths *s, uint64_t ops, double time, uint64_t other_ops, double other_time)
+{
+	return s->request.most_times == 0 ? ops < other_ops : time < other_time;
+}
+
+/* The region along one axis, with either join, if it is better than `best`. */
 static void
-choose_along(om_tile_paths *s, struct interval *i, uint64_t most, om_tile_choice *best, uint64_t *peak)
+choose_along(om_tile_paths *s, struct interval *i, uint64_t most, struct chosen *best)
 {
 	const bool may_scatter = is_region(s, i) && s->known->may_scatter && i->memo->scatters[i->axis];
 
@@ -277,37 +292,42 @@ choose_along(om_tile_paths *s, struct interval *i, uint64_t most, om_tile_choice
 		if (step == LADDER)
 			continue;
 		const struct cost *cost = cost_of(s, i, step, most);
-		if (cost->nstep >= best->nstep)
+		if (best->choice.bands && !is_better(s, cost->nstep, cost->time, best->cost.nstep, best->cost.time))
 			continue;
-		*best = (om_tile_choice){s->cut[i->x], s->cut[i->y], i->axis, i->join, bands_of(i->axis, step), cost->nstep};
-		*peak = cost->peak + through(s, i->x, i->y);
+		best->choice = (om_tile_choice){s->cut[i->x], s->cut[i->y], i->axis, i->join, bands_of(i->axis, step), cost->nstep};
+		best->cost = *cost;
+		best->cost.peak += through(s, i->x, i->y);
 	}
 }
 
-/* The region of an interval with the fewest ops whose peak is at most `most`. */
+/* The best region of an interval whose peak is at most `most`. */
 static bool
-choose(om_tile_paths *s, uint32_t x, uint32_t y, uint64_t most, om_tile_choice *best, uint64_t *peak)
+choose(om_tile_paths *s, uint32_t x, uint32_t y, uint64_t most, struct chosen *best)
 {
-	best->nstep = UINT32_MAX;
+	*best = (struct chosen){0};
 	for (int axis = 0; axis < OM_TILE_AXES; axis++) {
 		struct interval i = {.x = x, .y = y, .axis = (om_tile_axis)axis, .memo = memo_of(s, x, y)};
-		choose_along(s, &i, most, best, peak);
+		choose_along(s, &i, most, best);
 		om_arena_free(i.mem);
 	}
-	return best->nstep != UINT32_MAX;
+	return best->choice.bands != 0;
 }
 
 /* ---- Paths. ---- */
 
+/* Reach cut `y` from cut `x` by ops of this cost, those of the region `choice` unless that is NULL. */
 static void
-relax(om_tile_reached *to, const om_tile_reached *from, uint32_t x, uint64_t ops, const om_tile_choice *choice, uint64_t peak)
+relax(om_tile_paths *s, uint32_t x, uint32_t y, const struct cost *cost, const om_tile_choice *choice)
 {
-	const uint64_t all = from->ops + ops;
+	const om_tile_reached *from = &s->at[x];
+	om_tile_reached *to = &s->at[y];
+	const uint64_t ops = from->ops + cost->nstep;
+	const double time = from->time + cost->time;
 
-	if (to->is_reached && to->ops <= all)
+	if (to->is_reached && !is_better(s, ops, time, to->ops, to->time))
 		return;
-	*to = (om_tile_reached){.is_reached = true, .is_tiled = choice != NULL, .ops = all, .from = x,
-		.peak = peak > from->peak ? peak : from->peak};
+	*to = (om_tile_reached){.is_reached = true, .is_tiled = choice != NULL, .ops = ops, .time = time, .from = x,
+		.peak = cost->peak > from->peak ? cost->peak : from->peak};
 	if (choice)
 		to->choice = *choice;
 }
@@ -322,34 +342,34 @@ om_tile_first_high(const om_tile_paths *s, uint32_t i, uint64_t most)
 
 /* Reach cuts from `x` without regions, up to the step `high`; returns the first cut after it. */
 static uint32_t
-pass_untiled(const om_tile_paths *s, om_tile_reached *at, uint32_t x, uint32_t high)
+pass_untiled(om_tile_paths *s, uint32_t x, uint32_t high)
 {
+	const double *time = s->g->time;
 	uint64_t most = 0;
 	uint32_t y = x + 1, i = s->cut[x];
 
 	for (; y < s->ncut && s->cut[y] <= high; y++) {
 		for (; i < s->cut[y]; i++)
 			most = s->g->step[i] > most ? s->g->step[i] : most;
-		relax(&at[y], &at[x], x, s->cut[y] - s->cut[x], NULL, most);
+		relax(s, x, y, &(struct cost){.peak = most, .nstep = s->cut[y] - s->cut[x], .time = time[s->cut[y]] - time[s->cut[x]]}, NULL);
 	}
 	return y;
 }
 
 /* Regions from cut `x` to cut `y` and later ones. */
 static void
-try_regions(om_tile_paths *s, om_tile_reached *at, uint32_t x, uint32_t y, uint64_t most)
+try_regions(om_tile_paths *s, uint32_t x, uint32_t y, uint64_t most)
 {
 	uint32_t hits = 0, misses = 0;
-	om_tile_choice choice;
-	uint64_t peak;
+	struct chosen best;
 
 	for (; y < s->ncut && hits < MOST_HITS && misses < (hits ? MOST_AFTER_HIT : MOST_MISSES); y++) {
 		if (s->cut[y] - s->cut[x] > LONGEST)
 			return;
 		if (s->g->live[s->cut[y]] > most || s->cut[y] - s->cut[x] < 2)
 			continue;
-		if (choose(s, x, y, most, &choice, &peak)) {
-			relax(&at[y], &at[x], x, choice.nstep, &choice, peak);
+		if (choose(s, x, y, most, &best)) {
+			relax(s, x, y, &best.cost, &best.choice);
 			hits++;
 			misses = 0;
 		} else {
@@ -361,7 +381,16 @@ try_regions(om_tile_paths *s, om_tile_reached *at, uint32_t x, uint32_t y, uint6
 bool
 om_tile_is_complete(const om_tile_paths *s)
 {
-	return s->at[s->ncut - 1].is_reached && s->at[s->ncut - 1].ops <= s->request.most_ops;
+	const om_tile_reached *last = &s->at[s->ncut - 1];
+
+	return last->is_reached && last->ops <= s->request.most_ops
+	    && (s->request.most_times == 0 || last->time <= s->most_time);
+}
+
+const char *
+om_tile_why_incomplete(const om_tile_paths *s)
+{
+	return s->at[s->ncut - 1].ops > s->request.most_ops ? "those for it take too many ops" : "those for it take too long";
 }
 
 bool
@@ -375,9 +404,9 @@ om_tile_find_path(om_tile_paths *s, uint64_t most)
 		if (!at[x].is_reached)
 			continue;
 		const uint32_t i = s->cut[x], high = om_tile_first_high(s, i, most);
-		const uint32_t y = pass_untiled(s, at, x, high);
+		const uint32_t y = pass_untiled(s, x, high);
 		if (y < s->ncut && s->g->live[i] <= most && (x == 0 || at[x].is_tiled || y - x <= NEAR))
-			try_regions(s, at, x, y, most);
+			try_regions(s, x, y, most);
 	}
 	return om_tile_is_complete(s);
 }
@@ -462,6 +491,7 @@ void
 om_tile_paths_begin(om_tile_paths *s)
 {
 	s->g = om_tile_graph_new(s->p, &s->request, s->mem);
+	s->most_time = s->most_time > 0 ? s->most_time : s->g->time[s->g->nop] * s->request.most_times;
 	list_cuts(s);
 }
 

@@ -27,7 +27,8 @@ vary(om_session *session, const om_tile_paths *given, const om_tile_copy *copy, 
 {
 	om_prog *p;
 
-	*out = (om_tile_paths){.known = given->known, .request = given->request, .next = given->known->program};
+	*out = (om_tile_paths){.known = given->known, .request = given->request, .most_time = given->most_time,
+		.next = given->known->program};
 	OM_TRY(om_prog_copy(session, given->p, &p));
 	out->mem = om_arena_new();
 	out->p = p;
@@ -80,7 +81,7 @@ miss(const om_tile_paths *s, uint64_t most, om_arena *mem, om_tile_plan *out)
 	const uint32_t high = om_tile_first_high(s, s->cut[om_tile_last_reached(s)], most);
 
 	out->missed = most;
-	out->stop = high < s->g->nop ? om_tile_refusal(s, high, mem) : (om_tiled_step){.why = "those for it take too many ops"};
+	out->stop = high < s->g->nop ? om_tile_refusal(s, high, mem) : (om_tiled_step){.why = om_tile_why_incomplete(s)};
 }
 
 /* ---- Copies. ---- */
