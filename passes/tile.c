@@ -26,6 +26,7 @@ enum {
 	QUICK_NODES = 2000,
 	WORTH = 20,
 	USUAL_SLOWDOWN = 5,
+	MOST_RETRIES = 6,
 };
 
 static const char plan[] = "schedule=min-memory,liveness,views,alias-io=declared,inplace,loops,pack";
@@ -207,8 +208,10 @@ read_request(om_run *r, om_prog *p, om_tile_request *request)
 	if (!request->only_concat && strcmp(join, "any") != 0)
 		return om_fail(r->session, OM_USAGE, "option join must be any or concat, not %s", join);
 	OM_TRY(om_option_number(r, "budget", &request->budget));
-	if (request->budget == 0 && r->request->total)
+	if (request->budget == 0 && r->request->total) {
 		request->budget = om_bytes_left_for_arenas(p, om_prog_op_facts(p, r->request), r->request->total);
+		om_option_record(r, "budget", request->budget);
+	}
 	OM_TRY(read_slowdown(r, request));
 	OM_TRY(om_option_number(r, "extra-flops", &extra));
 	om_op **ops = om_block_run_ops(p->first, r->scratch, &n);
@@ -260,6 +263,27 @@ attempt(struct work *w, bool may_copy, struct attempt *a)
 	return st;
 }
 
+/* The search does not know the scratch of kernels, so arenas may be larger than the peak that was found for a budget: then
+ * for one that is as much lower. */
+static om_status
+attempt_within(struct work *w, bool may_copy, struct attempt *best)
+{
+	uint64_t target = w->request.budget;
+	struct attempt next;
+
+	OM_TRY(attempt(w, may_copy, best));
+	for (int k = 0; k < MOST_RETRIES && best->after > w->request.budget && best->plan.after <= target; k++) {
+		const uint64_t over = best->after - w->request.budget;
+		if (over >= target)
+			break;
+		om_tile_search_budget(w->searcher, target -= over);
+		OM_TRY(attempt(w, may_copy, &next));
+		*best = next.after < best->after ? next : *best;
+	}
+	om_tile_search_budget(w->searcher, w->request.budget);
+	return OM_OK;
+}
+
 static void
 tell_effort(const struct work *w, const om_tile_plan *last)
 {
@@ -274,12 +298,12 @@ attempt_both(struct work *w, struct attempt *best)
 {
 	struct attempt other;
 
-	OM_TRY(attempt(w, false, best));
+	OM_TRY(attempt_within(w, false, best));
 	if (w->request.most_flops <= 0 || (w->request.budget && best->after <= w->request.budget)) {
 		tell_effort(w, &best->plan);
 		return OM_OK;
 	}
-	OM_TRY(attempt(w, true, &other));
+	OM_TRY(attempt_within(w, true, &other));
 	tell_effort(w, &other.plan);
 	*best = other.after < best->after - best->after / WORTH ? other : *best;
 	return OM_OK;

@@ -67,6 +67,7 @@ typedef struct om_run {
 	uint64_t *counter;               /* by index in pass->counters; start at 0 */
 	struct om_host *host;            /* the host that runs it */
 	const om_plan_request *request;  /* of the host; `align` and `narena` are not 0 */
+	const char *recorded;            /* options that om_option_record() added; "": none */
 } om_run;
 
 /* A pass: its declarations and its entry point. */
@@ -113,6 +114,10 @@ typedef const om_pass *om_pass_entry(void);
 OM_API const char *om_option(const om_run *r, const char *name);
 /* The value as an integer >= 0; OM_USAGE with a message otherwise. */
 OM_API om_status om_option_number(const om_run *r, const char *name, uint64_t *out);
+/* Let plans record this value of an option that the pass declares and that it was not given: where the pass takes it from the
+ * request, such as a budget of the total.  A plan for an executor lists the passes after which it is valid, and whoever reads
+ * it runs them with another request.  Undeclared options are handled as in om_option(). */
+OM_API void om_option_record(om_run *r, const char *name, uint64_t value);
 /* Add to a counter that the pass declares; undeclared names are handled as in om_option(). */
 OM_API void om_count(om_run *r, const char *name, uint64_t n);
 

@@ -77,6 +77,13 @@ om_option_float(const om_run *r, const char *name, double *out)
 }
 
 void
+om_option_record(om_run *r, const char *name, uint64_t value)
+{
+	om_option(r, name);  /* checks that it is declared */
+	r->recorded = om_printf(r->host->mem, "%s:%s=%llu", r->recorded, name, (unsigned long long)value);
+}
+
+void
 om_count(om_run *r, const char *name, uint64_t n)
 {
 	const om_pass_counter *c = r->pass->counters;
@@ -207,13 +214,13 @@ tell_run(om_host *h, om_prog *p, const om_run *r, double ms)
 }
 
 static om_status
-run_pass(om_host *h, om_prog *p, const om_pass *pass, const char *const *value)
+run_pass(om_host *h, om_prog *p, const om_pass *pass, const char *const *value, const char **recorded)
 {
 	const om_fact_change facts = {pass->needs, pass->gives, pass->keeps, pass->needs_facts, pass->gives_facts,
 		pass->keeps_facts};
 	om_arena *scratch = om_arena_new();
 	om_run r = {.session = h->session, .scratch = scratch, .pass = pass, .option = value, .host = h,
-		.request = h->request, .counter = OM_NEWN(scratch, uint64_t, OM_PASS_MOST)};
+		.request = h->request, .counter = OM_NEWN(scratch, uint64_t, OM_PASS_MOST), .recorded = ""};
 	const double start = om_now_ms();
 
 	om_facts_before(p, &facts);
@@ -231,6 +238,7 @@ run_pass(om_host *h, om_prog *p, const om_pass *pass, const char *const *value)
 	else
 		om_facts_set(p, p->has & ~pass->gives, 0), om_assignment_settle(p);
 	om_arena_free(scratch);
+	*recorded = r.recorded;
 	return st == OM_OK ? st : om_note(h->session, st, "running %s", pass->name);
 }
 
@@ -308,7 +316,7 @@ record(om_prog *p, const om_pass *pass, const char *text)
 static om_status
 run_named(om_host *h, om_prog *p, const char *text, const struct waiting *outer)
 {
-	const char *value[OM_PASS_MOST];
+	const char *value[OM_PASS_MOST], *recorded;
 	const size_t n = strcspn(text, "=:");
 	char *options = om_strdup(h->mem, text + n);
 	const om_pass *pass = om_host_pass(h, om_strndup(h->mem, text, n));
@@ -317,8 +325,8 @@ run_named(om_host *h, om_prog *p, const char *text, const struct waiting *outer)
 		return OM_NOPASS;
 	OM_TRY(read_options(h, pass, options, value));
 	OM_TRY(provide(h, p, &(struct waiting){pass, outer}));
-	OM_TRY(run_pass(h, p, pass, value));
-	record(p, pass, text);
+	OM_TRY(run_pass(h, p, pass, value, &recorded));
+	record(p, pass, om_printf(h->mem, "%s%s", text, recorded));
 	return OM_OK;
 }
 

@@ -90,6 +90,9 @@ void om_tile_searcher_end(om_tile_searcher *s);
  * regions, and the plan without copies, serve both. */
 om_status om_tile_search(om_tile_searcher *s, bool may_copy, om_tile_plan *out);
 
+/* From now on search with another budget. */
+void om_tile_search_budget(om_tile_searcher *s, uint64_t budget);
+
 /* Set `outside` and `floor` of a plan: why its peak is not lower. */
 void om_tile_search_explain(const om_tile_searcher *s, om_tile_plan *plan);
 

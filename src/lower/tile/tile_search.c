@@ -340,6 +340,14 @@ om_tile_search(om_tile_searcher *s, bool may_copy, om_tile_plan *out)
 }
 
 void
+om_tile_search_budget(om_tile_searcher *s, uint64_t budget)
+{
+	s->given.request.budget = budget;
+	s->plain = (om_tile_plan){0};
+	s->has_plain = false;
+}
+
+void
 om_tile_search_explain(const om_tile_searcher *s, om_tile_plan *plan)
 {
 	om_tile_explain(plan->of, s->mem, plan);
