@@ -7,7 +7,7 @@ nobase_dist_doc_DATA = README.md NEWS LICENSE \
 	docs/glossary.md docs/gradients.md docs/html-report-large.png docs/html-report-loop.png docs/html-report-small.png \
 	docs/html-report.md docs/loops.md docs/operators.md docs/parts.md docs/plan-format.md docs/plan-quality.md \
 	docs/regress.md docs/rematerialize.csv docs/rematerialize.svg docs/scaling.csv docs/scaling.md docs/scaling.svg \
-	docs/seeds.md docs/sets.md docs/shapes.md docs/streams.md docs/systems.md docs/tiling.md docs/torch.csv docs/tuning.md docs/totals.md docs/training.md docs/trust.md \
+	docs/seeds.md docs/sets.md docs/shapes.md docs/streams.md docs/systems.md docs/tiling-executor.md docs/tiling.md docs/torch.csv docs/tuning.md docs/totals.md docs/training.md docs/trust.md \
 	docs/trust.tsv docs/guide/README.md docs/guide/ci.md docs/guide/decoder.md docs/guide/fit.md \
 	docs/guide/packer.md docs/guide/pass.md docs/guide/python.md docs/guide/report.md docs/guide/shrink.md \
 	docs/guide/suites.md docs/guide/train.md
