@@ -352,9 +352,21 @@ search(om_run *r, om_prog *p, om_arena *mem, om_tiling **out)
 	return OM_OK;
 }
 
+/* Bands are made of slices and concatenations that nothing would place. */
+static om_status
+check_devices(om_run *r, const om_prog *p)
+{
+	for (const om_op *op = p->first->first; op; op = op->next)
+		if (op->device && strcmp(op->device, "cpu") != 0)
+			return om_fail(r->session, OM_USAGE, "programs on devices cannot run in bands, but %s is placed on %s", om_op_label(op),
+				op->device);
+	return OM_OK;
+}
+
 static om_status
 run(om_run *r, om_prog *p)
 {
+	OM_TRY(check_devices(r, p));
 	om_arena *mem = om_arena_new();
 	om_tiling *d = NULL;
 

@@ -31,3 +31,4 @@ om run banded.onnx --fill deterministic --expect whole.npz -q
 om plan "$models/digits.onnx" within.onnx --target cpu --tile --budget 44K -q
 om run within.onnx --fill deterministic --expect whole.npz --threads 1 -q
 om plan "$models/digits.onnx" within.onnx --target cpu --tile --budget 40K -q
+om run "$models/digits.onnx" --tile --device sim --place all --fill deterministic -q
