@@ -27,6 +27,7 @@ enum {
 	WORTH = 20,
 	USUAL_SLOWDOWN = 5,
 	MOST_RETRIES = 6,
+	MOST_TRIED = 4,
 };
 
 static const char plan[] = "schedule=min-memory,liveness,views,alias-io=declared,inplace,loops,pack";
@@ -252,15 +253,38 @@ apply_to(struct work *w, om_prog *copy, struct attempt *a)
 }
 
 static om_status
-attempt(struct work *w, bool may_copy, struct attempt *a)
+evaluate(struct work *w, struct attempt *a)
 {
 	om_prog *copy;
 
-	OM_TRY(om_tile_search(w->searcher, may_copy, &a->plan));
 	OM_TRY(om_prog_copy(w->r->session, w->base, &copy));
 	const om_status st = apply_to(w, copy, a);
 	om_prog_free(copy);
 	return st;
+}
+
+/* The lowest peak is not always the smallest arena: kernels have scratch, and lifetimes do not always fit.  So some peaks
+ * above it are tried, too. */
+static om_status
+attempt(struct work *w, bool may_copy, struct attempt *best)
+{
+	om_tile_plan found;
+
+	OM_TRY(om_tile_search(w->searcher, may_copy, &found));
+	*best = (struct attempt){.plan = found};
+	OM_TRY(evaluate(w, best));
+	for (size_t k = found.nfound; !w->request.budget && k-- > 0 && found.nfound - k <= MOST_TRIED;) {
+		const om_tile_found *f = &found.found[k];
+		struct attempt other = {.plan = found};
+		other.plan.choice = f->choice;
+		other.plan.n = f->n;
+		other.plan.after = f->after;
+		if (f->of != found.of || f->after == found.after)
+			continue;
+		OM_TRY(evaluate(w, &other));
+		*best = other.after < best->after ? other : *best;
+	}
+	return OM_OK;
 }
 
 /* The search does not know the scratch of kernels, so arenas may be larger than the peak that was found for a budget: then

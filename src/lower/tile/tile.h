@@ -61,6 +61,14 @@ typedef struct om_tile_request {
 	double most_flops;        /* limit of the work of copies; 0: nothing is computed twice */
 } om_tile_request;
 
+/* Regions for a peak, and the program that they are of. */
+typedef struct om_tile_found {
+	const struct om_tile_paths *of;
+	om_tile_choice *choice;
+	uint32_t n;
+	uint64_t after;
+} om_tile_found;
+
 /* The result of a search. */
 typedef struct om_tile_plan {
 	om_tile_copy *copy;       /* made first, one after the other */
@@ -71,6 +79,9 @@ typedef struct om_tile_plan {
 	uint64_t simulated;       /* effort that was spent */
 	bool is_limited;          /* the search ended at its effort */
 	const struct om_tile_paths *of; /* the program that it was found in; it exists as long as the search */
+	om_tile_found *found;     /* regions for higher and higher peaks from the last on, which is the result; those of other programs
+	                             are of no use */
+	size_t nfound, capfound;  /* how many */
 	om_tiled_step *outside;   /* the highest steps outside of all regions */
 	om_tiled_peak *peak;      /* that were found */
 	size_t noutside, npeak, cappeak; /* how many */

@@ -71,6 +71,7 @@ keep(const om_tile_paths *s, om_arena *mem, om_tile_plan *out)
 	const uint64_t ops = s->at[s->ncut - 1].ops;
 
 	om_tile_store_path(s, mem, out);
+	OM_PUSH(mem, out->found, out->nfound, out->capfound, ((om_tile_found){s, out->choice, out->n, out->after}));
 	OM_PUSH(mem, out->peak, out->npeak, out->cappeak, ((om_tiled_peak){out->after, (uint32_t)ops, out->n, s->ncopy}));
 }
 
@@ -322,6 +323,8 @@ search_with_copies(om_tile_searcher *s, om_tile_plan *out)
 
 	out->peak = om_memdup(s->mem, out->peak, out->npeak * sizeof *out->peak);
 	out->cappeak = out->npeak;
+	out->found = NULL;
+	out->nfound = out->capfound = 0;
 	s->known.most = s->known.simulated + s->given.request.effort;
 	s->known.is_limited = false;
 	if (!is_enough(s, out))
