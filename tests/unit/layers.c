@@ -100,6 +100,7 @@ choose(om_layer *l, uint64_t *state)
 
 	*l = (om_layer){.batch = 1 + (int64_t)om_rng_below(state, 3), .group = om_rng_below(state, 4) ? 1 : 1 + (int64_t)om_rng_below(state, 3),
 		.channels_in = 1 + (int64_t)om_rng_below(state, 40), .channels_out = 1 + (int64_t)om_rng_below(state, 75),
+		.halves = om_rng_below(state, 2) ? OM_HALVES_ALWAYS : OM_HALVES_NEVER,
 		.epilogue = {.act = acts[om_rng_below(state, 5)], .alpha = -0.5f, .beta = 0.75f}};
 	choose_window(l, state, 4, true);
 	if (om_rng_below(state, 4) == 0) {

@@ -20,6 +20,9 @@ enum { OM_PANEL = 32, OM_LAYER_AXES = 3 };
 /* Winograd's algorithm computes tiles of 4 by 4 or of 2 by 2 outputs. */
 typedef enum om_layer_algorithm { OM_LAYER_GEMM, OM_LAYER_WINOGRAD4, OM_LAYER_WINOGRAD2 } om_layer_algorithm;
 
+/* Are the last output channels computed as half a vector?  No element depends on it. */
+typedef enum om_layer_halves { OM_HALVES_IF_FASTER, OM_HALVES_ALWAYS, OM_HALVES_NEVER } om_layer_halves;
+
 /* A convolution.  A matrix product is one with a kernel of size 1 and a row for each position. */
 typedef struct om_layer {
 	int64_t batch, group;
@@ -31,6 +34,7 @@ typedef struct om_layer {
 	om_layer_algorithm algorithm;
 	int64_t block;                        /* percent: the size of blocks of rows, and so of scratch; 0: 100.  No element
 						 depends on it */
+	om_layer_halves halves;
 	om_epilogue epilogue;
 } om_layer;
 

@@ -501,7 +501,8 @@ set_tile(struct block *b, int64_t group)
 
 	b->weights = b->d->weights + group * panels * panel;
 	b->depth = b->p->k;
-	b->tile = (struct om_tile){.panel = panel, .weights = b->weights, .is_sliced = b->p->depth < b->p->k, .c_row = l->group * l->channels_out,
+	b->tile = (struct om_tile){.panel = panel, .weights = b->weights, .is_sliced = b->p->depth < b->p->k, .has_halves = has_halves(l),
+		.c_row = l->group * l->channels_out,
 		.low = e->act == OM_ACT_RELU ? 0 : e->alpha, .high = e->act == OM_ACT_RELU ? __builtin_inff() : e->beta};
 	b->bias = b->d->bias ? b->d->bias + group * l->channels_out : NULL;
 	b->clamps = e->act == OM_ACT_RELU || e->act == OM_ACT_CLIP;

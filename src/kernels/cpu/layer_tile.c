@@ -248,7 +248,7 @@ static tile_fn *const halves[MOST_TILE_ROWS + 1] = {0, EACH_ROWS(HALF_NAME, 0)};
 static bool
 has_half(const struct om_tile *t, int64_t columns)
 {
-	return HALVES_ARE_FASTER && t->taps * t->k >= SHORT && columns <= VL / 2;
+	return t->has_halves && t->taps * t->k >= SHORT && columns <= VL / 2;
 }
 
 /* The widest tile for so many rows and columns: vectors, as an index of the table. */

@@ -31,6 +31,7 @@ struct om_tile {
 	int64_t c_row;            /* floats between rows of c and of residual */
 	const float *bias;        /* from column 0 on; NULL: none */
 	const float *residual;    /* as c; NULL: none */
+	bool has_halves;          /* the last columns may be half a vector */
 	bool is_hard_swish;       /* the activation is HardSwish; no other one, no clamp */
 	bool clamps;
 	float low, high;
@@ -41,6 +42,13 @@ void OM_TABLE(om_tile_run)(const struct om_tile *t, int64_t rows, int64_t first,
 
 /* Run a layer by Winograd's algorithm. */
 void OM_TABLE(om_layer_winograd)(const om_layer *l, const om_layer_data *d, const om_layer_plan *p);
+
+/* Does a layer have tiles of half a vector? */
+INLINE bool
+has_halves(const om_layer *l)
+{
+	return l->halves == OM_HALVES_IF_FASTER ? HALVES_ARE_FASTER : l->halves == OM_HALVES_ALWAYS;
+}
 
 /* Rows of the next tile if `rest` are left: not few in the last one. */
 INLINE int64_t

@@ -174,7 +174,7 @@ multiply(const struct block *b, int64_t panel, int64_t columns)
 	const int64_t elements = w->side * w->side, panels = (w->l->channels_out + OM_PANEL - 1) / OM_PANEL;
 	const int64_t taps = w->l->kernel[0], size = w->depth * OM_PANEL;
 	struct om_tile t = {.rows = b->rows, .offset = b->offset, .taps = taps, .k = w->l->channels_in, .panel = size,
-		.c_row = OM_PANEL};
+		.c_row = OM_PANEL, .has_halves = has_halves(w->l)};
 
 	for (int64_t e = 0; e < elements; e++) {
 		const float *weights = w->d->weights + b->group * elements * panels * size;

@@ -25,8 +25,13 @@ enum { VL = OM_VL };
 typedef float vec __attribute__((vector_size(OM_VL * 4), aligned(4), may_alias));
 typedef float half_vec __attribute__((vector_size(OM_VL * 2), aligned(4), may_alias));
 typedef int32_t ivec __attribute__((vector_size(OM_VL * 4), aligned(4), may_alias));
-/* Half vectors take half the time: one that is as wide as two of the registers that the processor computes with. */
-enum { HALVES_ARE_FASTER = OM_VL == 16 };
+/* Do half vectors take half the time?  AMD's processors may compute with half a register of AVX-512 at a time.  Intel's have two
+ * units for whole ones, of which one takes no others. */
+#if OM_VL == 16
+#define HALVES_ARE_FASTER __builtin_cpu_is("amd")
+#else
+#define HALVES_ARE_FASTER false
+#endif
 /* For arithmetic on bits, which may overflow. */
 typedef uint32_t uvec __attribute__((vector_size(OM_VL * 4), aligned(4), may_alias));
 
