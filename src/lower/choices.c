@@ -14,9 +14,11 @@
 /* The sizes that are tried.  Others are valid in a list. */
 static const int64_t blocks[] = {100, 50, 200};
 
-static const char *const algorithms[] = {"gemm", "winograd4", "winograd2"};
+enum { GEMM, WINOGRAD4, WINOGRAD2, GROUPED, NALGORITHM, NBLOCK = sizeof blocks / sizeof blocks[0] };
 
-enum { NALGORITHM = sizeof algorithms / sizeof algorithms[0], NBLOCK = sizeof blocks / sizeof blocks[0] };
+static const char *const algorithms[] = {
+	[GEMM] = "gemm", [WINOGRAD4] = "winograd4", [WINOGRAD2] = "winograd2", [GROUPED] = "grouped",
+};
 
 /* ---- Keys. ---- */
 
@@ -63,7 +65,7 @@ static bool
 shape_of(const om_op *op, om_conv_shape *s)
 {
 	size_t axes, n, m;
-	const bool first = om_attr_is(op, "input_layout", "channels_first");
+	const bool first = strcmp(op->type, "Conv") == 0 && om_attr_is(op, "input_layout", "channels_first");
 	const om_shape *x = &op->in[0]->shape, *y = &op->out[0]->shape;
 
 	s->kernel = om_attr_ints(op, "kernel_shape", &axes);
@@ -93,6 +95,10 @@ om_layer_key(const om_op *op, om_arena *mem, om_choice *is)
 		is->block = om_attr_int(op, "block");
 		return depth ? om_product_key(om_shape_count(x) / depth, depth, om_attr_int(op, "columns"), mem) : NULL;
 	}
+	if (is_layer(op, "GroupedConv") && shape_of(op, &s)) {
+		is->algorithm = algorithms[GROUPED];
+		return s.channels_in > s.group ? om_conv_key(&s, mem) : NULL;
+	}
 	if (!is_layer(op, "Conv") || !shape_of(op, &s))
 		return NULL;
 	is->block = om_attr_int(op, "block");
@@ -108,23 +114,32 @@ is_equal(const om_choice *a, const om_choice *b)
 	return strcmp(a->algorithm, b->algorithm) == 0 && a->block == b->block;
 }
 
+/* Can a layer that has a key be computed so? */
+static bool
+suits(const om_op *op, size_t algorithm)
+{
+	om_conv_shape s;
+
+	if (algorithm == GEMM)
+		return true;
+	if (is_layer(op, "MatMul") || !shape_of(op, &s))
+		return false;
+	return algorithm == GROUPED ? om_conv_suits_grouped(&s)
+		: om_conv_suits_winograd(&s) && !(is_layer(op, "Conv") && om_attr_is(op, "input_layout", "channels_first"));
+}
+
 uint32_t
 om_layer_alternatives(const om_op *op, om_choice *c)
 {
 	om_arena *mem = om_arena_new();
-	om_conv_shape s;
-	uint32_t n = 0;
+	const bool is_one = om_layer_key(op, mem, &c[0]) != NULL;
+	uint32_t n = is_one;
 
-	if (om_layer_key(op, mem, &c[0])) {
-		const bool winograd = is_layer(op, "Conv") && shape_of(op, &s) && om_conv_suits_winograd(&s)
-			&& !om_attr_is(op, "input_layout", "channels_first");
-		n = 1;
-		for (size_t a = 0; a < (winograd ? NALGORITHM : 1); a++)
-			for (size_t k = 0; k < NBLOCK; k++) {
-				c[n] = (om_choice){algorithms[a], blocks[k]};
-				n += !is_equal(&c[n], &c[0]);
-			}
-	}
+	for (size_t a = 0; is_one && a < NALGORITHM; a++)
+		for (size_t k = 0; k < (a == GROUPED ? 1 : NBLOCK) && suits(op, a); k++) {
+			c[n] = (om_choice){algorithms[a], blocks[k]};
+			n += !is_equal(&c[n], &c[0]);
+		}
 	om_arena_free(mem);
 	return n;
 }
@@ -144,7 +159,7 @@ om_choice_read(const char *text, size_t n, om_choice *c)
 			c->algorithm = algorithms[k];
 	if (at)
 		c->block = strtoll(at + 1, &end, 10);
-	return c->algorithm && (!at || (end == text + n && end > at + 1 && c->block >= OM_LEAST_BLOCK && c->block <= OM_MOST_BLOCK));
+	return c->algorithm && (!at || (c->algorithm != algorithms[GROUPED] && end == text + n && end > at + 1 && c->block >= OM_LEAST_BLOCK && c->block <= OM_MOST_BLOCK));
 }
 
 const char *

@@ -15,7 +15,7 @@
 enum { OM_CHOICE_MOST = 16 };
 
 typedef struct om_choice {
-	const char *algorithm;   /* "gemm", "winograd4", "winograd2"; a static string */
+	const char *algorithm;   /* "gemm", "winograd4", "winograd2", "grouped"; a static string */
 	int64_t block;           /* percent */
 } om_choice;
 

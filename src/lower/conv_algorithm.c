@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The choice between the direct algorithm and Winograd's, by a model of their costs.
+/* The choice between the direct algorithm and Winograd's, by a model of their costs; narrow groups have a kernel of their own.
  *
  * Transformed weights are 4 times (tiles of 4) or 1.8 times (tiles of 2) as large.  Where few pixels have many channels,
  * that is most of the memory of a network and little of its time, so the memory of large weights has a price. */
@@ -9,7 +9,7 @@
 
 #include "lower/conv_algorithm.h"
 
-enum { PANEL = 32, FEWEST_CHANNELS = 16 };
+enum { PANEL = 32, FEWEST_CHANNELS = 16, NARROW = 16 };
 
 /* Operations that take as long as reading a byte of weights from memory, and as transforming an element of a tile;
  * and the gain that is worth the larger weights. */
@@ -100,9 +100,19 @@ om_conv_suits_winograd(const om_conv_shape *s)
 	return suits;
 }
 
+bool
+om_conv_suits_grouped(const om_conv_shape *s)
+{
+	const int64_t in = s->channels_in / s->group, out = s->channels_out / s->group;
+
+	return s->group > 1 && in > 1 && in <= NARROW && out <= NARROW;
+}
+
 const char *
 om_conv_algorithm(const om_conv_shape *s, bool winograd)
 {
+	if (om_conv_suits_grouped(s))
+		return "grouped";
 	if (!winograd || !om_conv_suits_winograd(s))
 		return "gemm";
 	const double direct = direct_cost(s) / least_gain, large = winograd_cost(s, 4), small = winograd_cost(s, 2);

@@ -12,9 +12,8 @@
 #include "opdef/geometry/window.h"
 #include "opdef/op_context.h"
 
-/* The largest number of channels per group that the kernels for narrow groups take, and the largest number of
- * input channels of an image that is read as it comes. */
-enum { NARROW = 16, FEW = 4 };
+/* The largest number of input channels of an image that is read as it comes. */
+enum { FEW = 4 };
 
 /* Parts of an image of which each is convolved on its own. */
 enum { MOST_PARTS = 8, LEAST_CHANNELS = 8 };
@@ -61,7 +60,8 @@ struct conv {
 	struct om_window w;
 	int64_t channels_in, channels_out, group;
 	om_value *weights, *bias, *residual;   /* the last two may be NULL */
-	const char *pack, *run, *algorithm;
+	const char *pack, *run;
+	const char *algorithm;                 /* of `run` if that is Conv; else NULL */
 	int64_t block;                         /* percent */
 	bool is_chosen;                        /* as the options have it */
 };
@@ -69,7 +69,9 @@ struct conv {
 static bool
 is_allowed(const struct om_layout *l, const om_conv_shape *s, const om_choice *c)
 {
-	return c->algorithm && (strcmp(c->algorithm, "gemm") == 0 || (l->options.winograd && om_conv_suits_winograd(s)));
+	if (!c->algorithm || strcmp(c->algorithm, "gemm") == 0)
+		return c->algorithm;
+	return strcmp(c->algorithm, "grouped") == 0 ? om_conv_suits_grouped(s) : l->options.winograd && om_conv_suits_winograd(s);
 }
 
 /* The choice for its shapes or, if there is none that can be used, that of the cost model. */
@@ -100,21 +102,18 @@ choose_algorithm(struct om_layout *l, struct conv *v)
 static void
 choose(struct om_layout *l, struct conv *v)
 {
-	const int64_t in = v->channels_in / v->group, out = v->channels_out / v->group;
-
 	if (strcmp(v->op->type, "ConvTranspose") == 0) {
 		v->pack = "PackTransposed";
 		v->run = "ConvTranspose";
-	} else if (in == 1 && v->group > 1) {
+	} else if (v->channels_in == v->group && v->group > 1) {
 		v->pack = "PackDepthwise";
 		v->run = "DepthwiseConv";
-	} else if (v->group > 1 && in <= NARROW && out <= NARROW) {
-		v->pack = "PackGrouped";
-		v->run = "GroupedConv";
 	} else {
-		v->pack = "PackFilter";
-		v->run = "Conv";
 		choose_algorithm(l, v);
+		const bool grouped = strcmp(v->algorithm, "grouped") == 0;
+		v->pack = grouped ? "PackGrouped" : "PackFilter";
+		v->run = grouped ? "GroupedConv" : "Conv";
+		v->algorithm = grouped ? NULL : v->algorithm;
 	}
 }
 
@@ -183,10 +182,10 @@ new_conv(struct om_layout *l, const struct conv *v, om_value *x, om_value *packe
 		om_op_add_string(l->p, op, "algorithm", v->algorithm);
 		if (v->block != 100)
 			om_op_add_int(l->p, op, "block", v->block);
-		l->n.chosen += v->is_chosen;
 		if (reads_channels_first(l, v))
 			om_op_add_string(l->p, op, "input_layout", "channels_first");
 	}
+	l->n.chosen += v->is_chosen;
 	if (v->group > 1 && strcmp(v->run, "DepthwiseConv") != 0)
 		om_op_add_int(l->p, op, "group", v->group);
 	if (om_attr_has(v->op, "output_padding"))

@@ -6,7 +6,7 @@
  * byte: each layer takes the alternative with the least time plus price of its weights and scratch.  Price 0 is the
  * fastest; prices at which some layer changes its mind are tried where memory counts, each with a plan of its own, because the
  * arena depends on what is live beside the scratch.  The sum of the times of the layers compares combinations; at the end whole
- * runs are compared with those of the cost model, which stays if it is not slower. */
+ * runs are compared with those of the cost model, which stays if the others are not faster by more than such times differ. */
 #include <config.h>
 
 #include <inttypes.h>
@@ -23,10 +23,10 @@
 #include "onnxmem/executor.h"
 #include "tune/tune.h"
 
-enum { ROUNDS = 2, TURNS = 3, MOST_PRICES = 24 };
+enum { ROUNDS = 2, TURNS = 5, MOST_PRICES = 24 };
 
-/* An alternative must save so much of the time of the usual one, or the difference may be noise. */
-static const double least_gain = 0.03, usual_seconds = 10, part_of_variants = 0.75;
+/* An alternative must save so much of the time of the usual one, and of whole runs, or the difference may be noise. */
+static const double least_gain = 0.03, least_gain_of_runs = 0.01, usual_seconds = 10, part_of_variants = 0.75;
 
 struct tune {
 	om_host *host;
@@ -38,6 +38,7 @@ struct tune {
 	double start;            /* milliseconds */
 	om_tuned *out;
 	om_known_times known;
+	unsigned faster;         /* turns in which whole runs with the choices were faster */
 	om_prog *planned;        /* the best so far, at first that of the cost model; NULL: none yet */
 };
 
@@ -441,16 +442,25 @@ compare(struct tune *w, const om_prog *usual, const om_prog *chosen)
 	const double left = 1 - spent(w), each = (left > 0.05 ? left : 0.05) * w->options.seconds / 2 / TURNS;
 	om_tuned_plan *to[] = {&w->out->usual, &w->out->chosen};
 	const om_prog *of[] = {usual, chosen};
-	om_tune_times t;
+	om_tune_times t[2];
 
 	for (int k = 0; k < 2; k++)
 		*to[k] = (om_tuned_plan){-1, om_plan_memory_of(of[k], of[k]->plan)};
-	for (int turn = 0; turn < TURNS; turn++)
+	for (int turn = 0; turn < TURNS; turn++) {
 		for (int k = 0; k < 2; k++) {
-			OM_TRY(measure(w, of[k], each, &t));
-			to[k]->ms = to[k]->ms < 0 || t.ms < to[k]->ms ? t.ms : to[k]->ms;
+			OM_TRY(measure(w, of[k], each, &t[k]));
+			to[k]->ms = to[k]->ms < 0 || t[k].ms < to[k]->ms ? t[k].ms : to[k]->ms;
 		}
+		w->faster += t[1].ms < t[0].ms;
+	}
 	return OM_OK;
+}
+
+/* Is the chosen plan faster, by the least times of all turns and in most turns? */
+static bool
+is_faster(const struct tune *w)
+{
+	return w->out->chosen.ms < w->out->usual.ms * (1 - least_gain_of_runs) && 2 * w->faster > TURNS;
 }
 
 /* The usual plan stays where the other one is not faster, unless it takes too much or was to take less memory. */
@@ -462,8 +472,8 @@ keeps_usual(const struct tune *w)
 	if (!fits(w, &usual->memory))
 		return false;
 	if (w->options.has_slowdown)
-		return chosen->memory.total >= usual->memory.total && chosen->ms >= usual->ms;
-	return chosen->ms >= usual->ms;
+		return chosen->memory.total >= usual->memory.total && !is_faster(w);
+	return !is_faster(w);
 }
 
 static void

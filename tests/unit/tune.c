@@ -14,7 +14,7 @@
 #include "tests/fixtures.h"
 #include "unit.h"
 
-/* Two convolutions of equal shapes, another one, and a product. */
+/* Two convolutions of equal shapes, another one, one in narrow groups, and a product. */
 static const char net[] =
 	"program \"net\" ir 8 opset 13\n"
 	"^main(%x: float32[1,16,24,24]) {\n"
@@ -22,15 +22,18 @@ static const char net[] =
 	"	%w2 = const float32[16,16,3,3] splat {0.02}\n"
 	"	%w3 = const float32[32,16,1,1] splat {0.1}\n"
 	"	%w4 = const float32[24,40] splat {0.1}\n"
+	"	%w5 = const float32[32,8,1,1] splat {0.1}\n"
 	"	%a = Conv(%x, %w1) {pads = [1,1,1,1]}\n"
 	"	%b = Conv(%a, %w2) {pads = [1,1,1,1]}\n"
 	"	%c = Conv(%b, %w3)\n"
-	"	%d = MatMul(%c, %w4)\n"
-	"	ret %d\n"
+	"	%d = Conv(%c, %w5) {group = 4}\n"
+	"	%e = MatMul(%d, %w4)\n"
+	"	ret %e\n"
 	"}\n";
 
 #define WIDE "conv_n1_c16_k16_g1_i24x24_o24x24_w3x3_s1x1_d1x1"
 #define NARROW "conv_n1_c16_k32_g1_i24x24_o24x24_w1x1_s1x1_d1x1"
+#define GROUPS "conv_n1_c32_k32_g4_i24x24_o24x24_w1x1_s1x1_d1x1"
 #define PRODUCT "product_n768_c24_k40"
 
 /* A machine whose times are known. */
@@ -176,9 +179,10 @@ fastest_is_chosen(void)
 	struct tuned t;
 
 	CU_ASSERT_FATAL(is_tuned(&t, &m, (om_tune_options)OM_TUNE_OPTIONS(.seconds = 5)));
-	CU_ASSERT(t.is->n == 3 && !t.is->is_kept && t.is->unmeasured == 0);
+	CU_ASSERT(t.is->n == 4 && !t.is->is_kept && t.is->unmeasured == 0);
 	CU_ASSERT_STRING_EQUAL(chosen(t.is, WIDE), "winograd4@50");
 	CU_ASSERT_STRING_EQUAL(chosen(t.is, NARROW), "gemm@50");
+	CU_ASSERT_STRING_EQUAL(chosen(t.is, GROUPS), "gemm@50");
 	CU_ASSERT_STRING_EQUAL(chosen(t.is, PRODUCT), "gemm@50");
 	CU_ASSERT(t.is->layer[0].ops == 2 && fabs(t.is->layer[0].choice[t.is->layer[0].chosen].ms - 3.6) < 1e-9);
 	CU_ASSERT(t.is->chosen.ms < t.is->usual.ms);
@@ -310,6 +314,8 @@ lists_are_read(void)
 	CU_ASSERT(!om_choices_find("x=gemm@50", "z", &c));
 	CU_ASSERT(om_choices_find("x=gemm@5", "x", &c) && !c.algorithm);
 	CU_ASSERT(om_choices_find("x=direct", "x", &c) && !c.algorithm);
+	CU_ASSERT(om_choices_find("x=grouped", "x", &c) && c.algorithm && c.block == 100);
+	CU_ASSERT(om_choices_find("x=grouped@50", "x", &c) && !c.algorithm);
 }
 
 static CU_TestInfo tune_tests[] = {
