@@ -12,7 +12,7 @@
 /* The hash of `n` bytes after others whose hash is `before`, 0 for none.  Little-endian. */
 uint64_t om_fast_hash(uint64_t before, const void *p, size_t n);
 
-/* The same for a number, and for a text. */
+/* The same for a number, and for a text, which is short. */
 static inline uint64_t
 om_fast_hash_number(uint64_t before, uint64_t x)
 {
@@ -22,7 +22,16 @@ om_fast_hash_number(uint64_t before, uint64_t x)
 static inline uint64_t
 om_fast_hash_text(uint64_t before, const char *text)
 {
-	return om_fast_hash(before, text, strlen(text));
+	size_t n = strlen(text);
+	uint64_t h = before ^ n, word;
+
+	for (; n >= sizeof word; n -= sizeof word, text += sizeof word) {
+		memcpy(&word, text, sizeof word);
+		h = om_mix(h ^ word);
+	}
+	for (word = 0; n; n--)
+		word = word << 8 | (unsigned char)text[n - 1];
+	return om_mix(h ^ word);
 }
 
 #endif
