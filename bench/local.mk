@@ -10,6 +10,7 @@ bench_peak_CFLAGS = $(AM_CFLAGS) -ffp-contract=fast -pthread
 bench_peak_LDFLAGS = -pthread
 bench_scale_LDADD = libonnxmem-pack.la
 EXTRA_DIST += %D%/api.sh %D%/classes.py %D%/compare.py %D%/decode.py %D%/decoder_chains.py %D%/eager_torch.py %D%/extra.py %D%/fused.py %D%/generate.py %D%/gpu.sh %D%/gpu_peers.py %D%/graphs %D%/known.csv %D%/large.py %D%/link.py %D%/loops.py %D%/models.py %D%/page.py %D%/peers.py %D%/planners.py %D%/python_packers.py %D%/ranks.py %D%/run.py %D%/steps.py %D%/each.py %D%/streams.py %D%/tables.py %D%/tile.py %D%/tile_cpu.py %D%/tile_large.py %D%/torchranks.py %D%/torchstep.py %D%/totals.py %D%/tune.py
+EXTRA_DIST += %D%/api.sh %D%/classes.py %D%/compare.py %D%/decode.py %D%/decoder_chains.py %D%/eager_torch.py %D%/extra.py %D%/fused.py %D%/generate.py %D%/gpu.sh %D%/gpu_peers.py %D%/graphs %D%/known.csv %D%/large.py %D%/link.py %D%/loops.py %D%/models.py %D%/page.py %D%/peers.py %D%/planners.py %D%/python_packers.py %D%/randwire.py %D%/ranks.py %D%/run.py %D%/steps.py %D%/each.py %D%/streams.py %D%/tables.py %D%/tile.py %D%/tile_large.py %D%/torchranks.py %D%/torchstep.py %D%/totals.py %D%/tune.py
 
 .PHONY: bench-attention-rnn bench-decode bench-eager bench-generate bench-loop bench-pack bench-page bench-plan bench-plan-scale bench-run bench-scale bench-elementwise bench-small-ops bench-totals bench-train-step
 bench-attention-rnn: bench/attention_rnn$(EXEEXT)

@@ -5,14 +5,13 @@
     python bench/streams.py [--turns N] [--repeat N] [--workers N,...] [--wait US] [--precise] MODEL...
 
 Each model is planned for one worker and for each number of workers (`--streams`), every op with one thread.  The plans run in turn, each time for --repeat runs, of which the shortest
-counts: A B A B, so that other programs of the machine disturb all plans alike; real time, as processor time does not shrink.  On a machine with other work two threads get
-more of it than one, so such times flatter; "path" is free of that: the shortest time of each op, measured one after the other (`--profile`), in the order of the streams with their
+counts: A B A B, so that other programs of the machine disturb all plans alike; real time, as processor time does not shrink.  Other work makes runs longer, those
+of two threads more often than those of one: "times" is the ratio of the least times of all turns, which have both processors to themselves if there are enough runs.  "path" is free of that: the shortest time of each op, measured one after the other (`--profile`), in the order of the streams with their
 waits, each of which is taken as --wait microseconds.  It leaves out that workers share the memory of the machine.  Outputs are compared bit by bit.  A line for each model and number
-of workers: the arenas, the waits, the shortest times of all turns, the median of the turns' ratios, that of the path, and "model", what the planner expects.  Then geometric means.  ONNXMEM names the command."""
+of workers: the arenas, the waits, the shortest times of all turns and their ratio, that of the path, and "model", what the planner expects.  Then geometric means.  ONNXMEM names the command."""
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 
@@ -81,7 +80,7 @@ def measure(model, o, folder):
     times = [{n: run(plans[n][0], o, folder) for n in counts} for _ in range(o.turns)]
     found = {}
     for n in o.workers:
-        found[n] = statistics.median(t[1] / t[n] for t in times), path_gain(plans[n][0], plans[n][2], o, folder)
+        found[n] = min(t[1] for t in times) / min(t[n] for t in times), path_gain(plans[n][0], plans[n][2], o, folder)
         streams = plans[n][1].get("streams", {})
         print("%-26s %d  arena %11d %11d %5.2f  waits %4d  ms %9.3f %9.3f  times %5.2f  path %5.2f  model %5.2f  load %.1f" % (
             os.path.splitext(os.path.basename(model))[0], n, plans[1][1]["arena_bytes"], plans[n][1]["arena_bytes"],

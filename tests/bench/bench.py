@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What bench/run.py concludes from profiles and times: classes, shares, targets, the page; and outputs in float64."""
+import argparse
 import os
 import sys
 
@@ -127,4 +128,13 @@ with scratch() as d:
             outputs.append(next(iter(f.values())))
     far = float(np.abs(outputs[0] - outputs[1]).max())
     t.point(outputs[1].dtype == np.float64 and 0 < far < 1e-4, "a model in float64 has nearly the same outputs", outputs)
+    import randwire
+    small = os.path.join(d, "randwire.onnx")
+    sizes = argparse.Namespace(nodes=8, channels=8, size=64, seed=1)
+    onnx.save(randwire.model(sizes), small)
+    t.point(randwire.model(sizes) == onnx.load(small) and randwire.model(argparse.Namespace(**{**vars(sizes), "seed": 2})) != onnx.load(small),
+            "a seed gives one randomly wired network", small)
+    r = call("run", "-q", small, "--streams", "2", "--fill", "deterministic", "--save", os.path.join(d, "two.npz"))
+    r = r if r.returncode else call("run", "-q", small, "--fill", "deterministic", "--expect", os.path.join(d, "two.npz"))
+    t.point(r.returncode == 0, "it runs, with streams as without", r.stderr)
 t.end()
