@@ -5,12 +5,11 @@
     python bench/tune.py [--seconds N] [--turns N] [--budget PERCENT] MODEL...
 
 Each model is planned for the executor as the cost model has it and by `onnxmem tune`, for one thread.  Then both plans run in turn, each time for REPEATS runs, of
-which the least processor time counts; the median of the turns' ratios is what is printed.  So other programs of the machine disturb both plans alike, and the measurement is not the
-one that chose.  A plan that is the same, as no layer is computed in another way, is measured once: its ratio is 1.  With --budget the tuned plan may take that percentage of the total of the untuned one.  A line for each model, then the geometric mean.  ONNXMEM names the command."""
+which the least processor time counts; the ratio of the least times of all turns is what is printed, as other programs of the machine only ever make a run longer.  The measurement is
+not the one that chose.  A plan that is the same, as no layer is computed in another way, is measured once: its ratio is 1.  With --budget the tuned plan may take that percentage of the total of the untuned one.  A line for each model, then the geometric mean.  ONNXMEM names the command."""
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 
@@ -57,7 +56,7 @@ def measure(model, o, folder):
     same = said["kept"] or all(layer["chosen"] == layer["choices"][0]["choice"] for layer in said["layers"])
     times = [(cpu_ms(usual, folder), None if same else cpu_ms(tuned, folder)) for _ in range(o.turns)]
     times = [(a, b or a) for a, b in times]
-    ratio = statistics.median(a / b for a, b in times)
+    ratio = min(a for a, _ in times) / min(b for _, b in times)
     print("%-24s %9.3f %9.3f  %6.3f  total %11d %11d  %s" % (
         os.path.splitext(os.path.basename(model))[0], min(a for a, _ in times), min(b for _, b in times), ratio,
         said["cost_model"]["total_bytes"], said["chosen"]["total_bytes"],

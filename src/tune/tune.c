@@ -296,6 +296,17 @@ cost_of(const om_tune_choice *c, double price)
 	return c->ms + price * ((double)c->weights + (double)c->scratch);
 }
 
+/* Does an alternative compute the very same as the usual choice?  Other blocks of the same algorithm have other scratch, unless
+ * a layer is too small to be divided. */
+static bool
+is_usual(const om_tuned_layer *l, uint32_t k)
+{
+	const om_tune_choice *a = &l->choice[0], *b = &l->choice[k];
+	const size_t n = strcspn(a->name, "@");
+
+	return n == strcspn(b->name, "@") && memcmp(a->name, b->name, n) == 0 && a->weights == b->weights && a->scratch == b->scratch;
+}
+
 /* The alternative of each layer for a price of a byte. */
 static uint32_t *
 choose(const struct tune *w, double price)
@@ -306,7 +317,7 @@ choose(const struct tune *w, double price)
 		const om_tuned_layer *l = &w->out->layer[i];
 		double least = cost_of(&l->choice[0], price) - least_gain * l->choice[0].ms;
 		for (uint32_t k = 1; k < l->nchoice; k++)
-			if (l->choice[k].ms >= 0 && cost_of(&l->choice[k], price) < least) {
+			if (l->choice[k].ms >= 0 && !is_usual(l, k) && cost_of(&l->choice[k], price) < least) {
 				least = cost_of(&l->choice[k], price);
 				best[i] = k;
 			}
