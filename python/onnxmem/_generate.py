@@ -74,7 +74,7 @@ class _Layout:
 
     def __init__(self, executor: Executor) -> None:
         self.executor, self.names = executor, [text(one.name) for one in executor.inputs]
-        aliases = ctypes.cast(executor.planned.contents.io_alias, ctypes.POINTER(s.IoAlias))
+        aliases = executor.planned.contents.io_alias
         self.states = [(self.names[aliases[k].param], aliases[k].result) for k in range(executor.planned.contents.nio_alias)]
 
 
@@ -161,7 +161,7 @@ class _Decoder:
         """Do all states have one size, that of the states there are, or do these fit into it?"""
         inputs, outputs = inputs_of(planned), outputs_of(planned)
         sizes = {text(one.name): dims_of(one.shape) for one in inputs}
-        aliases = ctypes.cast(planned.contents.io_alias, ctypes.POINTER(s.IoAlias))
+        aliases = planned.contents.io_alias
         pairs = [aliases[k] for k in range(planned.contents.nio_alias) if text(inputs[aliases[k].param].name) not in self._fixed]
         return (all(sizes[name] == value.shape or self._fits(name, sizes[name]) for name, value in self._state.items())
                 and all(dims_of(inputs[one.param].shape) == dims_of(outputs[one.result].shape) for one in pairs))

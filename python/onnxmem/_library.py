@@ -57,6 +57,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "om_binding_dim": (_status, (c_void_p, c_void_p, c_char_p, c_int64)),
     "om_binding_shape": (_status, (c_void_p, c_void_p, c_char_p, POINTER(s.Shape))),
     "om_binding_value": (_status, (c_void_p, c_void_p, c_char_p, POINTER(s.Tensor))),
+    "om_binding_default": (_status, (c_void_p, c_void_p, _prog, c_char_p)),
     "om_binding_batches": (_status, (c_void_p, _prog, c_void_p, c_void_p, POINTER(c_char_p))),
     "om_open_inputs_text": (c_char_p, (_prog, c_void_p)),
     "om_binding_rest": (None, (c_void_p, c_int64)),

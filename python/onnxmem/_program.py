@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, Union
 
 from . import _structs as s
@@ -155,6 +155,10 @@ class Binding:
         """Make an input a constant."""
         self.context.check(lib.om_binding_value(self.context.handle, self.handle, raw(name), byref(one.tensor)))
 
+    def default(self, program: Any, name: str) -> None:
+        """Make the default of an input a constant."""
+        self.context.check(lib.om_binding_default(self.context.handle, self.handle, program, raw(name)))
+
     def batches(self, program: Any) -> str:
         """Bind open symbols of batches to 1; which, as " batch=1"."""
         told = ctypes.c_char_p()
@@ -292,6 +296,13 @@ class Program:
                 self.context.check(lib.om_bind(self.context.handle, program, binding.handle))
         if self.open_shapes(program):
             raise ShapeError(self._open_message(program))
+
+    def bind_defaults(self, program: Any, names: Iterable[str]) -> None:
+        """Make the defaults of inputs constants, which are folded and packed as weights."""
+        with Binding(self.context) as binding:
+            for name in names:
+                binding.default(program, name)
+            self.context.check(lib.om_bind(self.context.handle, program, binding.handle))
 
     def _range(self, program: Any, known: Mapping[str, Sequence[int]], symbol: str, low: int, high: int) -> tuple[str, int, int]:
         """A range, up to the size that an input has already, if there is one."""

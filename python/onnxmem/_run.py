@@ -8,7 +8,7 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -110,9 +110,10 @@ class Executor:
 
 
 class Executors:
-    """The executors of a program by the shapes of its inputs, of which those that were used last are kept.
+    """The executors of a program by the shapes of its inputs and by the defaults that are replaced, of which those that were used last
+    are kept.
 
-    A program whose dims are all known has only one.  What makes them is not stored, as it refers to the owner of this object: both
+    A program whose dims are all known and whose defaults are kept has only one.  What makes them is not stored, as it refers to the owner of this object: both
     are to be freed without a search for cycles.
     """
 
@@ -124,9 +125,10 @@ class Executors:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def of(self, shapes: Mapping[str, tuple[int, ...]], make: Callable[[Mapping[str, tuple[int, ...]]], Executor]) -> Executor:
-        """The executor for inputs of these shapes; ``make`` makes one."""
-        key = tuple(sorted(shapes.items())) if self.is_open else ()
+    def of(self, shapes: Mapping[str, tuple[int, ...]], make: Callable[[Mapping[str, tuple[int, ...]]], Executor],
+           replaced: frozenset[str] = frozenset()) -> Executor:
+        """The executor for inputs of these shapes and other values than some defaults; ``make`` makes one."""
+        key = (replaced, *sorted(shapes.items())) if self.is_open else (replaced,)
         found = self._kept.get(key)
         if found is None:
             found = self._kept[key] = make(shapes)
@@ -143,14 +145,22 @@ class Executors:
         return self._last
 
 
-def prepared(program: Program, shapes: Mapping[str, tuple[int, ...]], has_plan: bool) -> Any:
-    """A planned copy of a program, which an executor frees."""
+def defaults_of(program: Any) -> frozenset[str]:
+    """The inputs whose defaults are constants of each run that does not give them: no output replaces these inputs in the next run."""
+    p = program.contents
+    states = {p.io_alias[k].param for k in range(p.nio_alias)}
+    return frozenset(text(value.name) for k, value in enumerate(inputs_of(program)) if value.is_overridable and value.data and k not in states)
+
+
+def prepared(program: Program, shapes: Mapping[str, tuple[int, ...]], has_plan: bool, defaults: Iterable[str] = ()) -> Any:
+    """A planned copy of a program, which an executor frees.  The defaults that are named are its constants, unless it has a plan."""
     context, planned = program.context, ctypes.POINTER(s.Prog)()
     context.check(lib.om_prog_bind(context.handle, program.loaded, None, byref(planned)))
     try:
         if has_plan:
             program.read_plan(planned, shapes)
         else:
+            program.bind_defaults(planned, defaults)
             program.bind(planned, shapes)
             program.plan(planned, "cpu")
     except BaseException:
@@ -185,7 +195,8 @@ class Session:
 
     A plan in the model is verified and used; without one, or with options about the plan (:class:`PlanOptions`), the
     model is planned first, for the executor (``target="cpu"``).  A model with open dims gets a plan for the shapes
-    of the inputs when they first occur; those for the eight shapes that were used last are kept.
+    of the inputs when they first occur.  An input with a default is a constant of the plan for runs that do not give it; one for runs
+    that do is made when it is first given.  The eight plans that were used last are kept.
 
     ``threads`` is the number of threads of kernels; results do not depend on it.  ``poison`` fills dead memory with a
     pattern and ``no_reuse`` gives every tensor memory of its own: both have to give the same numbers.  ``profile``
@@ -214,11 +225,16 @@ class Session:
         self.outputs = [info_of(value) for value in outputs_of(self._program.loaded)]
         self._index = {one.name: k for k, one in enumerate(self.inputs)}
         self._executors = Executors(self._program)
+        self._defaults = frozenset() if self._has_plan else defaults_of(self._program.loaded) - set(fixed)
         if not self._executors.is_open:
-            self._executors.of({}, self._new_executor)
+            self._executor({}, frozenset())
 
-    def _new_executor(self, shapes: Mapping[str, tuple[int, ...]]) -> Executor:
-        planned = prepared(self._program, shapes, self._has_plan)
+    def _executor(self, shapes: Mapping[str, tuple[int, ...]], given: Collection[str]) -> Executor:
+        replaced = self._defaults.intersection(given)
+        return self._executors.of(shapes, lambda shapes: self._new_executor(shapes, self._defaults - replaced), replaced)
+
+    def _new_executor(self, shapes: Mapping[str, tuple[int, ...]], defaults: Iterable[str]) -> Executor:
+        planned = prepared(self._program, shapes, self._has_plan, defaults)
         return Executor(self._program.context, planned, s.ExecOptions.from_buffer_copy(self._exec_options))
 
     # ---- Running. ----
@@ -238,8 +254,7 @@ class Session:
         self._check_names(given, wanted)
         with self._lock:
             values = self._values(given)
-            executor = self._executors.of({name: one.shape for name, one in values.items() if one.tensor.shape.rank >= 0},
-                                         self._new_executor)
+            executor = self._executor({name: one.shape for name, one in values.items() if one.tensor.shape.rank >= 0}, values)
             for name, one in values.items():
                 executor.bind_input(self._index[name], self._writable(executor, name, one))
             self._bind_defaults(executor, values)

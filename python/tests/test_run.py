@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions: outputs are those of the command, bit for bit; what can be bound in place is."""
+"""Sessions: what can be bound in place is; defaults, states, types, limits; DLPack."""
 from __future__ import annotations
 
-import os
 import pathlib
 import threading
 from typing import Any
@@ -14,58 +13,8 @@ import pytest
 from onnx import TensorProto, helper
 
 import onnxmem
-from conftest import DECODER
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-TREE = sorted(path.name for path in (ROOT / "models").glob("*.onnx"))
-DATA = pathlib.Path(os.environ.get("ONNXMEM_DATA") or ROOT.parent / "shared" / "data")
-# Sizes of symbols; all others are as large as one another.
-SIZES = {**DECODER, "past_sequence_length + sequence_length": DECODER["past_sequence_length"] + DECODER["sequence_length"]}
-# With the size of dims that they leave open.
-DATA_MODELS = {"mnist_8": 1, "burn_mnist": 1, "silero_vad_v4": 512, "dtln_1": 1, "tract_byte_bilstm": 3, "mnist_quantized": 1,
-               "magika_v3_3": 2}
-WAYS: list[dict[str, Any]] = [{}, {"poison": True}, {"no_reuse": True}, {"threads": 1}]
-
-
-def filled(session: onnxmem.Session, seed: int = 0, open_dim: int = 3) -> dict[str, Any]:
-    """Random elements for all inputs that need them."""
-    random = np.random.default_rng(seed)
-    values: dict[str, Any] = {}
-    for one in session.inputs:
-        if one.has_default:
-            continue
-        shape = [dim if isinstance(dim, int) else SIZES.get(dim or "", open_dim) for dim in one.shape or ()]
-        dtype = np.dtype(one.dtype)
-        values[one.name] = (random.standard_normal(shape).astype(dtype) if dtype.kind == "f" else
-                            random.integers(0, 2, shape).astype(dtype))
-    return values
-
-
-def same_as_command(path: pathlib.Path, command: Any, folder: pathlib.Path, open_dim: int = 3) -> None:
-    values = filled(onnxmem.Session(path), open_dim=open_dim)
-    np.savez(folder / "in.npz", **values)
-    words = ["--data", folder / "in.npz"] if values else []
-    command("run", path, *words, "--save", folder / "out.npz")
-    expected = np.load(folder / "out.npz")
-    for way in WAYS:
-        found = onnxmem.Session(path, **way).run(values)
-        assert sorted(found) == sorted(expected)
-        for name, array in found.items():
-            assert array.dtype == expected[name].dtype and array.shape == expected[name].shape, name
-            assert array.tobytes() == expected[name].tobytes(), (name, way)
-
-
-@pytest.mark.parametrize("name", [name for name in TREE if name != "names.onnx"])
-def test_outputs_are_those_of_the_command(name: str, models: pathlib.Path, command: Any, tmp_path: pathlib.Path) -> None:
-    same_as_command(models / name, command, tmp_path)
-
-
-@pytest.mark.parametrize("name", DATA_MODELS)
-def test_data_models(name: str, command: Any, tmp_path: pathlib.Path) -> None:
-    path = DATA / "models" / f"{name}.onnx"
-    if not path.exists():
-        pytest.skip(f"there is no {path}")
-    same_as_command(path, command, tmp_path, DATA_MODELS[name])
+from conftest import filled
+from onnxmem._program import inputs_of
 
 
 def test_a_plan_in_the_model_is_used(models: pathlib.Path) -> None:
@@ -181,9 +130,24 @@ def test_defaults_come_back() -> None:
     session = onnxmem.Session(model)
     x = np.arange(3, dtype=np.float32)
     assert [one.has_default for one in session.inputs] == [False, True]
+    assert not inputs_of(session._need_last().planned)[1].is_overridable    # a constant, folded and packed like others
     for _ in range(2):
         assert (session.run({"x": x})["y"] == 2 * x).all()
         assert (session.run({"x": x, "w": np.full(3, 5, np.float32)})["y"] == 5 * x).all()
+    assert len(session._executors) == 2
+
+
+def test_defaults_of_states_are_no_constants() -> None:
+    start = onnx.numpy_helper.from_array(np.full(3, 2, np.float32), "w")
+    model = small([helper.make_node("Add", ["x", "w"], ["y"])], [("x", TensorProto.FLOAT, [3]), ("w", TensorProto.FLOAT, [3])],
+                  [("y", TensorProto.FLOAT, [3])], initializer=[start])
+    meta = model.metadata_props.add()
+    meta.key, meta.value = "org.onnxmem.io_alias", '{"y": "w"}'
+    session = onnxmem.Session(model)
+    x = np.arange(3, dtype=np.float32)
+    y = session.run({"x": x})["y"]
+    assert (y == x + 2).all() and (session.run({"x": x, "w": y})["y"] == 2 * x + 2).all()
+    assert (session.run({"x": x})["y"] == x + 2).all() and len(session._executors) == 1
 
 
 @pytest.fixture
