@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""onnxmem in the tools of others: onnx_ir, onnxscript, onnxsim, onnxslim, ONNX Runtime, PyTorch and ExecuTorch.
+"""onnxmem in the tools of others: onnx_ir, onnxscript, onnxsim, onnxslim, ONNX Runtime, PyTorch, ExecuTorch and TVM.
 
 Nothing of them is imported before a function is called that needs it.
 """
@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ._errors import UnsupportedError
 from ._plan import plan
 from ._program import Model, PlanOptions
 from ._report import Report, report
@@ -173,6 +174,33 @@ def executorch_planning_pass(**options: Any) -> Any:
     return import_module("executorch.exir.passes").MemoryPlanningPass(memory_planning_algo=suite(algo_list=[executorch_algorithm]), **options)
 
 
+# ---- TVM. ----
+
+def tvm_usmp_algorithm(buffers: Any, pressure: Any) -> Any:
+    """An algorithm of USMP, the memory planner of the versions of TVM that have Relay, that is the packer of onnxmem.
+
+    ``tvm.register_func("tir.usmp.algo.onnxmem", tvm_usmp_algorithm)``, then ``PassContext(config={"tir.usmp.enable": True,
+    "tir.usmp.custom_algorithm": "onnxmem"})``.  A buffer is in its only pool, or in any of them all.  Packages of
+    apache-tvm from 0.25.0 on have no USMP; hhb-tvm, a fork, has it.
+    """
+    import numpy as np
+
+    from ._pack import Pool, pack
+    allocation: Any = import_module("tvm.tir.usmp.utils").PoolAllocation
+    pools = {str(one.pool_name): one for buffer in buffers for one in buffer.pool_candidates}
+    names, number = list(pools), {str(one.name_hint): k for k, one in enumerate(buffers)}
+    if any(len(one.pool_candidates) not in (1, len(names)) for one in buffers):
+        raise UnsupportedError("a buffer may be in some pools and not in others")
+    pairs = {(min(k, n), max(k, n)) for k, one in enumerate(buffers) for other in one.conflicts for n in [number[str(other.name_hint)]]}
+    limits = {name: int(one.size_hint_bytes) for name, one in pools.items()}
+    memories: list[Pool] = [Pool(name=name, limit=n) if n >= 0 else Pool(name=name) for name, n in limits.items()]
+    packing = pack([int(one.size_bytes) for one in buffers], pairs=np.array(sorted(pairs), np.int64).reshape(-1, 2),
+                   align=[int(one.alignment) for one in buffers],
+                   pool=[names.index(str(one.pool_candidates[0].pool_name)) if len(one.pool_candidates) == 1 else -1 for one in buffers],
+                   pools=memories)
+    return {one: allocation(pools[names[packing.pool_of[k]]], int(packing.offsets[k])) for k, one in enumerate(buffers)}
+
+
 # ---- tqdm. ----
 
 class Bar:
@@ -200,4 +228,4 @@ class Bar:
 
 
 __all__ = ["Bar", "Model", "executorch_algorithm", "executorch_planning_pass", "from_torch", "ir_pass", "ort_session", "ort_session_options",
-           "pipeline"]
+           "pipeline", "tvm_usmp_algorithm"]

@@ -137,3 +137,34 @@ def test_the_planner_of_executorch() -> None:
         verifier = importlib.import_module("executorch.exir.memory_planning").Verifier(graph_module, alloc_graph_input=True, alloc_graph_output=True, alloc_mutable_buffers=True)
         assert verifier.verify_storage_reuse() >= 1
     assert 0 < sizes["onnxmem"] <= sizes["greedy"]
+
+
+def test_the_planner_of_tvm(monkeypatch: pytest.MonkeyPatch, models: pathlib.Path) -> None:
+    """USMP of versions of TVM with Relay; of packages that can be installed, hhb-tvm has it."""
+    monkeypatch.setenv("TVM_FFI", "ctypes")
+    tvm = pytest.importorskip("tvm")
+    relay = pytest.importorskip("tvm.relay")
+    backend = importlib.import_module("tvm.relay.backend")
+    conflicts: list[int] = []
+
+    def algorithm(buffers: Any, pressure: Any) -> Any:
+        found = interop.tvm_usmp_algorithm(buffers, pressure)
+        at = {str(one.name_hint): (int(found[one].byte_offset), int(one.size_bytes)) for one in buffers}
+        for one in buffers:
+            for other in one.conflicts:
+                (a, n), (b, m) = at[str(one.name_hint)], at[str(other.name_hint)]
+                conflicts.append(a + n <= b or b + m <= a)
+        return found
+    tvm.register_func("tir.usmp.algo.onnxmem", algorithm, override=True)
+    module, params = relay.frontend.from_onnx(onnx.load(models / "trained.onnx"), freeze_params=True)
+    sizes = {}
+    for name in "greedy_by_size", "onnxmem":
+        config = {"tir.disable_vectorize": True, "tir.usmp.enable": True,
+                  "tir.usmp.custom_algorithm" if name == "onnxmem" else "tir.usmp.algorithm": name}
+        executor = backend.Executor("aot", {"unpacked-api": True, "interface-api": "c"})
+        with tvm.transform.PassContext(opt_level=3, config=config):
+            built = relay.build(module, "c", executor=executor, runtime=backend.Runtime("crt"), params=params)
+        pools = built.executor_codegen_metadata.pool_inputs.values()
+        sizes[name] = sum(int(one.allocated_size) for one in pools if "const" not in str(one.pool_info.pool_name))
+    assert conflicts and all(conflicts)
+    assert 0 < sizes["onnxmem"] <= sizes["greedy_by_size"], sizes
