@@ -73,6 +73,12 @@ OM_API bool om_prog_add_state(om_prog *p, om_value *was, om_value *is);
  * exporters of decoders do.  Their shapes may differ, and a plan shares memory only where that is possible.  OM_USAGE if INPUT=OUTPUT names no pair. */
 OM_API om_status om_prog_states_by_name(om_session *s, om_prog *p, const char *text);
 
+/* Define an open dim of inputs by others: what was called `symbol` is called `as` in all shapes, so that it is the same dim, or follows from others for
+ * all sizes.  `as` is the name of another open dim of an input, or an expression of such names and integers with + - * // and
+ * parentheses, as "past + new".  Names that are defined already stand for their definition.  OM_USAGE if `symbol`, or a name in `as`, is
+ * no open dim of an input, or if `as` is neither.  Copies of the program, and documents of its plans, have the definitions. */
+OM_API om_status om_prog_define_dim(om_session *s, om_prog *p, const char *symbol, const char *as);
+
 /* Reorder the ops of a block: `ops` contains all `nop` of them. */
 OM_API void om_block_set_order(om_block *b, om_op *const *ops);
 

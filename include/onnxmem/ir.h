@@ -259,6 +259,12 @@ typedef struct om_io_alias {
 	const char *symbol;      /* the symbol of that dim of the parameter in the model; NULL: it has none */
 } om_io_alias;
 
+/* A dim that is defined by others: see om_prog_define_dim() in onnxmem/builder.h. */
+typedef struct om_dim_definition {
+	const char *symbol;      /* the name in the model */
+	const char *as;          /* the name that it has in the program: another dim, or an expression of dims */
+} om_dim_definition;
+
 /* A limit that a pass reached: what it gives may be worse, or proven less, than without it. */
 typedef struct om_limit {
 	const char *pass;        /* its name */
@@ -284,6 +290,9 @@ struct om_prog {
 	om_io_alias *io_alias;    /* aliased pairs; each result and each parameter at most once */
 	uint32_t nio_alias;       /* how many */
 	size_t cap_io_alias;      /* capacity of `io_alias` */
+	om_dim_definition *dim_definition; /* dims of the model that have other names here, in the order of their definition */
+	size_t ndim_definition;   /* how many */
+	size_t cap_dim_definition; /* capacity of `dim_definition` */
 	struct om_names *names;   /* names of the values; used by the builder only */
 	const om_assignment *assignment; /* valid under OM_HAS_SCHEDULE, OM_HAS_LIVE, ...: see there */
 	const om_op_facts *op_facts; /* internal; NULL: not computed yet */

@@ -50,6 +50,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "om_model_set_weight": (_status, (c_void_p, c_void_p, c_char_p, POINTER(s.Tensor))),
     "om_model_has_weight": (c_bool, (c_void_p, c_char_p)),
     "om_prog_free": (None, (_prog,)),
+    "om_prog_define_dim": (_status, (c_void_p, _prog, c_char_p, c_char_p)),
     "om_prog_states_by_name": (_status, (c_void_p, _prog, c_char_p)),
     # binding.h
     "om_binding_new": (c_void_p, ()),

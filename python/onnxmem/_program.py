@@ -38,7 +38,7 @@ class ModelOptions(TypedDict, total=False):
     Symbols of the first dim that are called a batch are 1 if nothing else is said; every other open dim is an error
     that names it.
 
-    dims: the number that a symbolic dim stands for.
+    dims: the number that a symbolic dim stands for, or the dim or the expression of dims that it follows from, as "past + new".
     shapes: shapes of inputs.
     default_dim: what all other open dims are.
     ranges: least and largest size of symbolic dims: one plan for all of them.
@@ -49,7 +49,7 @@ class ModelOptions(TypedDict, total=False):
     name: of a model from memory, in messages and reports.
     """
 
-    dims: Mapping[str, int]
+    dims: Mapping[str, int | str]
     shapes: Mapping[str, Sequence[int]]
     default_dim: int
     ranges: Mapping[str, tuple[int, int]]
@@ -229,6 +229,9 @@ class Program:
             self.context.check(lib.om_prog_op_rule(self.context.handle, self.loaded, raw(rule), byref(used)))
             if not used:
                 raise UsageError(f"op_rules: the model has no operator of the rule {rule}")
+        for symbol, dim in self.options.get("dims", {}).items():
+            if isinstance(dim, str):
+                self.context.check(lib.om_prog_define_dim(self.context.handle, self.loaded, raw(symbol), raw(dim)))
 
     def declare_state(self, name: str, output: str) -> None:
         """Output `output` replaces input `name` in the next run."""
@@ -272,7 +275,8 @@ class Program:
         for name, shape in known.items():
             binding.shape(name, shape)
         for symbol, n in self.options.get("dims", {}).items():
-            binding.dim(symbol, n)
+            if not isinstance(n, str):
+                binding.dim(symbol, n)
         for name, shape in self.options.get("shapes", {}).items():
             binding.shape(name, [number_of(f"a dim of {name}", dim) for dim in shape])
         self._ranges = [self._range(program, known, symbol, *ends) for symbol, ends in self.options.get("ranges", {}).items()]

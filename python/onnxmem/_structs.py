@@ -138,7 +138,8 @@ class Prog(c.Structure):
                 ("values", c.POINTER(c.POINTER(Value))), ("nvalue", c.c_uint32), ("nblock", c.c_uint32), ("nop", c.c_uint32),
                 ("capvalue", c.c_size_t), ("functions", c.c_void_p), ("opset", c.c_void_p), ("nopset", c.c_size_t),
                 ("ir_version", c.c_int), ("nstep", c.c_uint32), ("has", c.c_uint), ("facts", c.c_void_p),
-                ("io_alias", c.POINTER(IoAlias)), ("nio_alias", c.c_uint32), ("cap_io_alias", c.c_size_t), ("names", c.c_void_p),
+                ("io_alias", c.POINTER(IoAlias)), ("nio_alias", c.c_uint32), ("cap_io_alias", c.c_size_t),
+                ("dim_definition", c.c_void_p), ("ndim_definition", c.c_size_t), ("cap_dim_definition", c.c_size_t), ("names", c.c_void_p),
                 ("assignment", c.c_void_p), ("op_facts", c.c_void_p), ("plan", c.POINTER(Plan))]
 
 

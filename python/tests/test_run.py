@@ -123,6 +123,15 @@ def test_planned_ranges_serve_all_sizes() -> None:
         session.run({"x": np.zeros(51, np.float32)})
 
 
+def test_a_dim_follows_from_another() -> None:
+    model = small([helper.make_node("Add", ["x", "z"], ["y"])], [(k, TensorProto.FLOAT, [d]) for k, d in (("x", "a"), ("z", "b"))], [("y", TensorProto.FLOAT, ["a"])])
+    session = onnxmem.Session(onnxmem.plan(model, dims={"b": "a"}, ranges={"a": (2, 9)}))
+    for n in (2, 9):
+        assert (session.run({"x": np.ones(n, np.float32), "z": np.ones(n, np.float32)})["y"] == 2).all()
+    with pytest.raises(onnxmem.UsageError, match="no other open dim"):
+        onnxmem.plan(model, dims={"b": "c"})
+
+
 def test_defaults_come_back() -> None:
     weight = onnx.numpy_helper.from_array(np.full(3, 2, np.float32), "w")
     model = small([helper.make_node("Mul", ["x", "w"], ["y"])], [("x", TensorProto.FLOAT, [3]), ("w", TensorProto.FLOAT, [3])],

@@ -226,6 +226,13 @@ const char *om_cli_shell_word(om_cli *c, const char *text);
 
 /* Read SYMBOL=N of an option `name`, as in "batch=1". */
 om_status om_cli_dim(om_cli *c, const char *name, const char *text, const char **symbol, int64_t *n);
+
+/* Is it SYMBOL=EXPRESSION, as in "total=past+new"? */
+bool om_cli_is_definition(om_cli *c, const char *text);
+
+/* Define the dims of c->loaded that --dim gives an expression. */
+om_status om_cli_define_dims(om_cli *c);
+
 /* Add to `b` the constants of --value. */
 om_status om_cli_values(om_cli *c, om_binding *b);
 

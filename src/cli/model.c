@@ -21,7 +21,8 @@ static const om_opt shape_opts[] = {
 	{"input-shape", "NAME:D,D,...", "shape of an input, also written 1x3x224x224; the name may be omitted\n"
 		"                            if there is one input; repeatable"},
 	{"overwrite-input-shape", "", NULL, "input-shape"},
-	{"dim", "SYMBOL=N", "the value of a symbolic dim; repeatable"},
+	{"dim", "SYMBOL=N", "the value of a symbolic dim, or what it follows from: another dim, or an\n"
+		"                            expression of dims, as total=past+new; repeatable"},
 	{"dim-range", "SYMBOL=LO..HI[:STEP]", "the range of a symbolic dim: the offsets of the plan serve all sizes\n"
 		"                            in it, or every STEP-th one, for models that are possible at\n"
 		"                            multiples only; repeatable"},
@@ -70,6 +71,7 @@ om_cli_load(om_cli *c, const char *path)
 	OM_TRY(load(c, path));
 	OM_TRY(om_cli_op_rules(c));
 	OM_TRY(om_cli_states(c));
+	OM_TRY(om_cli_define_dims(c));
 	return om_cli_copy(c);
 }
 
@@ -187,6 +189,8 @@ bind_dim(om_cli *c, om_binding *b, const char *text)
 	const char *symbol;
 	int64_t n;
 
+	if (om_cli_is_definition(c, text))
+		return OM_OK;
 	OM_TRY(om_cli_dim(c, "dim", text, &symbol, &n));
 	return om_binding_dim(c->session, b, symbol, n);
 }
@@ -223,6 +227,8 @@ om_cli_given_size(om_cli *c, const char *symbol, int64_t *n)
 
 	*n = -1;
 	for (size_t at = 0; (text = om_cli_next(c, "dim", &at));) {
+		if (om_cli_is_definition(c, text))
+			continue;
 		OM_TRY(om_cli_dim(c, "dim", text, &name, &is));
 		*n = strcmp(name, symbol) == 0 ? is : *n;
 	}

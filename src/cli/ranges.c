@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "onnxmem/builder.h"
 #include "onnxmem/plan.h"
 
 /* ---- Options. ---- */
@@ -42,7 +43,30 @@ om_cli_dim(om_cli *c, const char *name, const char *text, const char **symbol, i
 
 	if (split(c, text, symbol, &rest) && read_size(rest, &end, n) && !*end)
 		return OM_OK;
-	return om_fail(c->session, OM_USAGE, "--%s requires SYMBOL=N such as batch=1, not %s", name, text);
+	return om_fail(c->session, OM_USAGE, "--%s requires SYMBOL=N such as batch=1, or the dims that it follows from, as total=past+new, not %s", name, text);
+}
+
+/* Numbers, and what looks like one, are no names of dims. */
+bool
+om_cli_is_definition(om_cli *c, const char *text)
+{
+	const char *symbol, *rest;
+
+	return split(c, text, &symbol, &rest) && *rest && !strchr("0123456789+-", rest[strspn(rest, " ")]);
+}
+
+om_status
+om_cli_define_dims(om_cli *c)
+{
+	const char *text, *symbol, *rest;
+
+	for (size_t at = 0; (text = om_cli_next(c, "dim", &at));)
+		if (om_cli_is_definition(c, text) && split(c, text, &symbol, &rest)) {
+			const om_status st = om_prog_define_dim(c->session, c->loaded, symbol, rest);
+			if (st != OM_OK)
+				return om_note(c->session, st, "--dim %s", text);
+		}
+	return OM_OK;
 }
 
 static om_status

@@ -243,6 +243,10 @@ copy_settings(const om_prog *from)
 	p->passes = from->passes ? om_strdup(mem, from->passes) : NULL;
 	p->cap_io_alias = from->nio_alias;
 	p->io_alias = from->nio_alias ? om_memdup(mem, from->io_alias, from->nio_alias * sizeof *p->io_alias) : NULL;
+	p->cap_dim_definition = from->ndim_definition;
+	p->dim_definition = om_memdup(mem, from->dim_definition, from->ndim_definition * sizeof *p->dim_definition);
+	for (size_t k = 0; k < p->ndim_definition; k++)
+		p->dim_definition[k] = (om_dim_definition){om_strdup(mem, from->dim_definition[k].symbol), om_strdup(mem, from->dim_definition[k].as)};
 	p->cap_limit = from->nlimit;
 	p->limits = from->nlimit ? om_memdup(mem, from->limits, from->nlimit * sizeof *p->limits) : NULL;
 	for (uint32_t k = 0; k < p->nlimit; k++)

@@ -12,6 +12,7 @@
 #include "host/range_sizes.h"
 #include "onnxmem/pass.h"
 #include "onnxmem/binding.h"
+#include "onnxmem/builder.h"
 #include "onnxmem/formula.h"
 #include "onnxmem/onnx.h"
 
@@ -27,7 +28,7 @@ struct check {
 	om_model *model;
 	const char *sidecar;
 	om_plan *plan;           /* with the ranges */
-	const om_prog *from;     /* the model, imported again */
+	om_prog *from;           /* the model, imported again */
 	uint64_t most;           /* sizes that are verified one by one, */
 	bool is_thorough;        /* or, where nothing is proven, all, if they have few ops */
 	uint32_t nop;            /* in the program for the largest sizes */
@@ -203,6 +204,9 @@ prove_rest(struct check *w)
 		st = read_one(w, p, NULL);
 	if (st == OM_OK)
 		st = om_plan_verify(w->session, p, p->plan);
+	/* The document has defined dims in the copy. */
+	for (size_t k = 0; st == OM_OK && k < p->ndim_definition; k++)
+		st = om_prog_define_dim(w->session, w->from, p->dim_definition[k].symbol, p->dim_definition[k].as);
 	if (st == OM_OK)
 		st = prove(w, p);
 	w->nop = st == OM_OK ? p->nop : 0;

@@ -275,6 +275,17 @@ states(struct writer *w)
 	return all;
 }
 
+/* Dims of the model that are defined by others. */
+static json_t *
+definitions(struct writer *w)
+{
+	json_t *all = object(w);
+
+	for (size_t k = 0; k < w->p->ndim_definition; k++)
+		set(all, w->p->dim_definition[k].symbol, name(w, w->p->dim_definition[k].as));
+	return all;
+}
+
 static json_t *
 ranges(struct writer *w)
 {
@@ -793,6 +804,8 @@ document(struct writer *w, const char *digest)
 	set(j, "graph", json_string(digest));
 	set(j, "inputs", inputs(w));
 	set(j, "dims", symbols(w));
+	if (w->p->ndim_definition)
+		set(j, "definitions", definitions(w));
 	if (om_prog_has_fixed_inputs(w->p))
 		set(j, "values", values(w));
 	if (w->p->nio_alias)

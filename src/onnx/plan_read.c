@@ -537,6 +537,26 @@ read_states(struct reader *r)
 	return OM_OK;
 }
 
+/* ---- Dims. ---- */
+
+/* Dims of the model that the plan has under the names of others. */
+static om_status
+read_definitions(struct reader *r)
+{
+	json_t *all = json_object_get(r->root, "definitions"), *j;
+	const char *symbol, *as;
+
+	if (all && !json_is_object(all))
+		return BAD(r, "\"definitions\" is not an object");
+	json_object_foreach(all, symbol, j) {
+		OM_TRY(get_text(r, j, "the definition of a dim", &as));
+		const om_status st = om_prog_define_dim(r->s, r->p, symbol, as);
+		if (st != OM_OK)
+			return om_fail(r->s, st == OM_USAGE ? OM_BADPLAN : st, "the plan: %s", om_strdup(r->mem, om_message(r->s)));
+	}
+	return OM_OK;
+}
+
 /* ---- The plan itself. ---- */
 
 static om_status
@@ -1029,6 +1049,7 @@ read_plan(struct reader *r, const char *sidecar)
 	OM_TRY(read_target(r, &request));
 	OM_TRY(read_op_rules(r));
 	OM_TRY(read_states(r));
+	OM_TRY(read_definitions(r));
 	OM_TRY(prepare(r, &request));
 	list_names(r);
 	r->ops = om_ops_by_index(r->p, r->mem);
