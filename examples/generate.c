@@ -2,11 +2,12 @@
 /* Generate tokens with a decoder: its caches are buffers with spare rows, in which each step writes its new rows.
  *
  *     cc generate.c $(pkg-config --cflags --libs onnxmem) -lm -o generate
- *     ./generate [-c ROWS] [-n TOKENS] [-t TEMPERATURE] [-s SEED] [-w FOLDER] [-j THREADS] [-d SYMBOL=N]... MODEL.onnx TOKEN...
+ *     ./generate [-c ROWS] [-n TOKENS] [-t TEMPERATURE] [-s SEED] [-w FOLDER] [-j THREADS] [-b TOKENS] [-d SYMBOL=N]... MODEL.onnx TOKEN...
  *
  * MODEL has the inputs input_ids, and perhaps attention_mask and position_ids, all int64 with a batch of 1; caches whose
  * names exporters give; and float32 logits as its first output.  Without -t the likeliest token is taken.  The tokens go
- * to standard output as they come.  -w: a folder for weights as kernels read them, which the steps then share.
+ * to standard output as they come.  -w: a folder for weights as kernels read them, which the steps then share.  -b: tokens
+ * of the prompt that one run takes, 512 unless given: the arena is that of as many, not of the whole prompt.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -39,6 +40,8 @@ struct generator {
 	om_exec *exec;
 	om_exec_memory arena;        /* of the prompt and of all steps */
 	int64_t nplan;               /* plans that were made */
+	int64_t nprompt;             /* of them for the prompt; 0: it has not run yet */
+	int64_t part;                /* most tokens of the prompt in one run */
 	int64_t *position, *mask;
 	const char **dim;            /* "SYMBOL=N" */
 	int ndim;
@@ -282,7 +285,7 @@ read_plan(struct generator *g, om_prog **out)
 static om_status
 plan_of_step(struct generator *g, om_prog **out)
 {
-	if (g->past > 0 && g->nplan == 1)
+	if (g->nprompt && g->nplan == g->nprompt)
 		plan_steps(g);
 	if (g->has_plan && read_plan(g, out) == OM_OK && om_plan_verify(g->s, *out, (*out)->plan) == OM_OK)
 		return OM_OK;
@@ -384,8 +387,9 @@ new_exec(struct generator *g, const om_prog *p, om_exec **out)
 	return st == OM_OK ? om_exec_new(g->s, p, p->plan, &o, out) : st;
 }
 
+/* `chooses`: the next token, after the last one that there is. */
 static om_status
-run(struct generator *g, const om_prog *p, om_exec *e)
+run(struct generator *g, const om_prog *p, om_exec *e, bool chooses)
 {
 	om_status st = g->ntoken <= g->rows ? OM_OK : OM_USAGE;
 
@@ -399,37 +403,52 @@ run(struct generator *g, const om_prog *p, om_exec *e)
 		st = om_exec_run(e);
 	if (st == OM_OK)
 		st = keep_states(g, e, p);
-	if (st == OM_OK) {
-		g->past = g->ntoken;
-		g->token[g->ntoken++] = choose(g, om_exec_result(e, 0));
+	if (st == OM_OK && om_exec_result(e, 0)->type != OM_FLOAT32) {
+		fprintf(stderr, "generate: the first output is not float32\n");
+		st = OM_UNSUPPORTED;
 	}
+	if (st == OM_OK)
+		g->past = g->ntoken;
+	if (st == OM_OK && chooses)
+		g->token[g->ntoken++] = choose(g, om_exec_result(e, 0));
 	return st;
 }
 
 /* A step whose program is made for its sizes. */
 static om_status
-run_alone(struct generator *g)
+run_alone(struct generator *g, bool chooses)
 {
 	om_prog *p = NULL;
 	om_exec *e = NULL;
-	const bool is_prompt = g->past == 0;
+	const bool is_end_of_prompt = chooses && !g->nprompt;
 	om_status st = plan_of_step(g, &p);
 
 	if (st == OM_OK)
 		st = new_exec(g, p, &e);
 	if (st == OM_OK)
-		st = run(g, p, e);
+		st = run(g, p, e, chooses);
 	om_exec_free(e);
-	if (st == OM_OK && is_prompt && g->most > g->ntoken)
+	g->nprompt = is_end_of_prompt ? g->nplan : g->nprompt;
+	if (st == OM_OK && is_end_of_prompt && g->most > g->ntoken)
 		plan_all(g, p);
 	om_prog_free(p);
 	return st == OM_OK && g->all && !g->exec ? new_exec(g, g->all, &g->exec) : st;
 }
 
+/* All tokens that have no row in the caches: one, or the prompt in parts. */
 static om_status
 step(struct generator *g)
 {
-	return g->exec ? run(g, g->all, g->exec) : run_alone(g);
+	const int64_t all = g->ntoken;
+	om_status st = OM_OK;
+
+	if (g->exec)
+		return run(g, g->all, g->exec, true);
+	while (st == OM_OK && g->past < all) {
+		g->ntoken = all - g->past > g->part ? g->past + g->part : all;
+		st = run_alone(g, g->ntoken == all);
+	}
+	return st;
 }
 
 /* ---- All. ---- */
@@ -537,11 +556,12 @@ free_all(struct generator *g)
 int
 main(int argc, char **argv)
 {
-	struct generator g = {.rows = 1024, .random = 1, .threads = 1, .dim = calloc((size_t)argc, sizeof *g.dim)};
+	struct generator g = {.rows = 1024, .random = 1, .threads = 1, .part = 512, .dim = calloc((size_t)argc, sizeof *g.dim)};
 	int64_t count = 32;
 
-	for (int c; (c = getopt(argc, argv, "c:n:t:s:w:d:j:")) != -1;)
+	for (int c; (c = getopt(argc, argv, "b:c:n:t:s:w:d:j:")) != -1;)
 		switch (c) {
+		case 'b': g.part = strtoll(optarg, NULL, 10); break;
 		case 'c': g.rows = strtoll(optarg, NULL, 10); break;
 		case 'n': count = strtoll(optarg, NULL, 10); break;
 		case 't': g.temperature = strtod(optarg, NULL); break;
@@ -551,7 +571,7 @@ main(int argc, char **argv)
 		case 'd': g.dim[g.ndim++] = optarg; break;
 		default: return 2;
 		}
-	if (argc - optind < 2 || count < 0 || count > INT32_MAX)
+	if (argc - optind < 2 || count < 0 || count > INT32_MAX || g.part < 1)
 		return fprintf(stderr, "usage: generate [options] MODEL.onnx TOKEN...\n"), 2;
 	g.s = om_session_new();
 	g.host = om_host_new(g.s, NULL);
