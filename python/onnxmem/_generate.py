@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 TOKENS, POSITIONS, MASK = "input_ids", "position_ids", "attention_mask"
 OF_TOKENS = (TOKENS, POSITIONS, MASK)
+PART = 512      #: Tokens of a prompt that one run takes: its arena is that of so many.
 IN_USE = "rows_in_use"      # the input that the pass open-rows adds
 
 
@@ -334,6 +335,11 @@ class _Decoder:
         """Run, and return the logits after the last token."""
         if self.past + len(tokens) > self._rows:
             raise UsageError(f"{self.past + len(tokens)} tokens are more than the capacity of {self._rows}")
+        for k in range(0, len(tokens), PART):
+            logits = self._run(tokens[k:k + PART])
+        return logits
+
+    def _run(self, tokens: Sequence[int]) -> Array:
         executor = self._all if self._all is not None and len(tokens) == 1 else self._executor(
             self._planned(self._shapes(self.past, len(tokens))))
         layout = self._bind(executor, tokens)

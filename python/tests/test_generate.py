@@ -61,6 +61,16 @@ def test_one_executor_for_all_steps(models: pathlib.Path) -> None:
         list(onnxmem.generate(str(path), PROMPT, max_tokens=20, capacity=8))
 
 
+@pytest.mark.parametrize(("name", "size"), [("decoder", 4), ("group_decoder", 16)])
+def test_a_long_prompt_runs_in_parts(models: pathlib.Path, monkeypatch: pytest.MonkeyPatch, name: str, size: int) -> None:
+    path, prompt = models / f"{name}.onnx", [3, 1, 4, 7, 9, 11, 2, 13]
+    expected = without_cache(path, prompt, 12, size)
+    for part in (1, 3, 4):
+        monkeypatch.setattr("onnxmem._generate.PART", part)
+        generation = onnxmem.generate(str(path), prompt, max_tokens=12)
+        assert list(generation) == expected and generation.stats.copied_bytes == 0
+
+
 def test_the_end(models: pathlib.Path) -> None:
     path = str(models / "decoder.onnx")
     tokens = list(onnxmem.generate(path, PROMPT, max_tokens=20))
