@@ -155,14 +155,14 @@ change_open(om_run *r, const struct cache *c, int64_t rows)
 
 /* ---- Rings. ---- */
 
-/* May the caches of the op, which are states that grow, be rings?  Scores of a bias are those of the rows in order. */
+/* May the caches of the op, which are states that grow, be rings? */
 static bool
 may_be_rings(om_run *r, om_prog *p, const om_op *op, const struct writer *w, int64_t rows)
 {
-	enum { BIAS = 10, MOST_OUT = 3 };
+	enum { MOST_OUT = 3 };
 	const int64_t window = om_attr_int(op, "local_window_size");
 
-	if (window < 1 || window >= rows || op->nout > MOST_OUT || om_attr_int(op, "causal") == 0 || (op->nin > BIAS && op->in[BIAS]))
+	if (window < 1 || window >= rows || op->nout > MOST_OUT || om_attr_int(op, "causal") == 0)
 		return false;
 	for (int i = 0; i < 2; i++) {
 		if (op->nin <= w->cache[i].in || op->nout <= w->cache[i].out || !op->in[w->cache[i].in] || !op->out[w->cache[i].out])

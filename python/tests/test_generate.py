@@ -191,6 +191,34 @@ def test_caches_that_slide(models: pathlib.Path, tmp_path: pathlib.Path) -> None
         list(onnxmem.generate(slides, PROMPT, max_tokens=20))
 
 
+@pytest.mark.parametrize("heads", [1, 4])
+def test_rings_with_a_bias(models: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, heads: int) -> None:
+    """The bias of a score is that of the position of its key, which is in another row of the ring."""
+    onnx = pytest.importorskip("onnx")
+    model, path, prompt = onnx.load(str(models / "group_decoder.onnx")), tmp_path / "bias.onnx", [3, 1, 4, 7, 9, 11, 2, 13, 5]
+    constants = {"one": np.int64(1), "outer": np.array([0, 1]), "inner": np.array([1, 3]), "none": np.float32(0), "some": np.float32(0.7),
+                 "heads": np.linspace(2, 0.5, heads, dtype=np.float32).reshape(1, heads, 1, 1)}
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(np.array(value), name) for name, value in constants.items())
+    nodes = [("CumSum", "attention_mask one"), ("Cast", "at0"), ("Mul", "at1 some"), ("Sin", "at2"), ("Unsqueeze", "at3 outer"), ("Cast", "input_ids"),
+             ("Mul", "at5 none"), ("Unsqueeze", "at6 inner"), ("Add", "at4 at7"), ("Mul", "at8 heads")]
+    made = [onnx.helper.make_node(kind, given.split(), [f"at{k}"], **({"to": 1} if kind == "Cast" else {})) for k, (kind, given) in enumerate(nodes)]
+    for node in model.graph.node:
+        if node.op_type == "GroupQueryAttention":
+            node.attribute.append(onnx.helper.make_attribute("local_window_size", 4))
+            node.input.extend([""] * (10 - len(node.input)) + [made[-1].output[0]])
+    made.extend(model.graph.node)
+    del model.graph.node[:]
+    model.graph.node.extend(made)
+    onnx.save(model, str(path))
+    expected = without_cache(path, prompt, 14, 16)
+    for part in (1, 3, 512):
+        monkeypatch.setattr("onnxmem._generate.PART", part)
+        for precise in (False, True):
+            generation = onnxmem.generate(str(path), prompt, max_tokens=14, precise=precise)
+            assert list(generation) == expected
+            assert generation.stats.cache_bytes == 2 * 2 * 4 * 16 * 4
+
+
 class Pair:
     """An encoder, and a decoder with attention to its own tokens and to what the encoder made: without a past, as a step, and both in one."""
 

@@ -5,7 +5,7 @@
  * values are read once.  A present cache that is computed over the past one receives nothing but the new rows.
  *
  * A ring has the rows of its positions in another order, but as many as the window has: one query reads it where it is.
- * For several queries the rows before and the new ones are collected in workspace, in order. */
+ * For several queries the rows before and the new ones are collected in workspace, in order; for one, its bias is put in the order of the ring. */
 #include <config.h>
 
 #include <string.h>
@@ -13,6 +13,7 @@
 #include "base/shape.h"
 #include "ir/query.h"
 #include "kernels/cpu/attention.h"
+#include "opdef/columns.h"
 #include "opdef/cpu_domain.h"
 #include "opdef/numbers.h"
 #include "opdef/op_context.h"
@@ -30,6 +31,7 @@ struct sequence {
 	int64_t resident, kept;   /* rows of the cache before, and after */
 	float *turned;            /* rotated queries, (queries, heads, size); NULL: they are not rotated */
 	float *lines[2];          /* rows of keys and values in order, (kv, past + queries, size); NULL: they are read in the cache */
+	float *bias;              /* of a query, as the rows of a ring, (heads or 1, past) */
 };
 
 static const float no_sink = 0;   /* of a smooth softmax */
@@ -41,7 +43,7 @@ group_supports(const om_op_context *c)
 
 	return om_group_query_read(c, &g) == OM_OK && om_has_out(c, NEW_KEY) && om_has_out(c, NEW_VALUE) && !g.is_quantized[0]
 	    && !g.is_quantized[1] && g.batch > 0 && g.queries > 0 && g.size > 0
-	    && (g.is_ring ? !om_has_in(c, OM_GROUP_BIAS) && g.past == g.window : !(g.slides && g.queries > 1));
+	    && (g.is_ring ? g.past == g.window : !(g.slides && g.queries > 1));
 }
 
 /* Are the rows of a ring put in order? */
@@ -55,6 +57,13 @@ static int64_t
 rows_of_line(const struct om_group_query *g)
 {
 	return has_lines(g) ? g->past + g->queries : g->total;
+}
+
+/* Is the bias of a query put in the order of a ring? */
+static bool
+has_ring_bias(const om_op_context *c, const struct om_group_query *g)
+{
+	return g->is_ring && g->queries == 1 && om_has_in(c, OM_GROUP_BIAS);
 }
 
 /* Attention of a sequence, without its number of keys. */
@@ -81,7 +90,7 @@ attention_of(const om_op_context *c, const struct om_group_query *g)
 	b.step[1][OM_ATTENTION_Q] = b.step[1][OM_ATTENTION_Y] = size;
 	b.step[0][OM_ATTENTION_K] = b.step[0][OM_ATTENTION_V] = rows_of_line(g) * size;
 	if (bias) {
-		const int64_t head = bias->dim[1] == 1 ? 0 : g->queries * bias->dim[3];
+		const int64_t head = bias->dim[1] == 1 ? 0 : has_ring_bias(c, g) ? g->past : g->queries * bias->dim[3];
 		a->has[OM_ATTENTION_MASK] = true;
 		a->row[OM_ATTENTION_MASK] = g->queries > 1 ? bias->dim[3] : head;
 		a->col[OM_ATTENTION_MASK] = 1;
@@ -109,6 +118,12 @@ line_bytes(const struct om_group_query *g)
 	return has_lines(g) ? om_piece_size((uint64_t)(g->kv * rows_of_line(g) * g->size) * sizeof(float)) : 0;
 }
 
+static uint64_t
+bias_bytes(const om_op_context *c, const struct om_group_query *g)
+{
+	return has_ring_bias(c, g) ? om_piece_size((uint64_t)(om_in_dim(c, OM_GROUP_BIAS, 1) * g->past) * sizeof(float)) : 0;
+}
+
 /* More keys than are in a block take no more workspace. */
 static uint64_t
 group_workspace(const om_op_context *c)
@@ -117,7 +132,7 @@ group_workspace(const om_op_context *c)
 	om_attention_batch b = attention_of(c, g);
 
 	b.a.keys = g->is_open ? OM_ATTENTION_KEYS : rows_of_line(g);
-	return om_size_sum(om_size_sum(turned_bytes(g), 2 * line_bytes(g)), om_attention_workspace(&b.a, om_call_workers(c)));
+	return om_size_sum(om_size_sum(om_size_sum(turned_bytes(g), bias_bytes(c, g)), 2 * line_bytes(g)), om_attention_workspace(&b.a, om_call_workers(c)));
 }
 
 /* ---- Rows. ---- */
@@ -260,6 +275,24 @@ update_heads(void *arg, int64_t from, int64_t to, uint32_t worker)
 
 /* ---- Attention. ---- */
 
+/* Of the first of the keys that are read. */
+static const float *
+bias_of(const struct sequence *q, int64_t low)
+{
+	const struct om_group_query *g = q->g;
+	const om_shape *s = &q->c->in[OM_GROUP_BIAS].shape;
+	const float *x = (const float *)q->c->in[OM_GROUP_BIAS].data + (s->dim[0] == 1 ? 0 : q->b * s->dim[1] * g->queries * s->dim[3]);
+
+	if (has_lines(g))
+		return x + q->before - q->resident;
+	if (!has_ring_bias(q->c, g))
+		return x + q->before + g->queries - q->kept + low;
+	for (int64_t h = 0; h < s->dim[1]; h++)
+		for (int64_t at = q->length - q->kept; at < q->length; at++)
+			q->bias[h * g->past + at % g->past] = x[h * s->dim[3] + at];
+	return q->bias;
+}
+
 static void
 attend(const struct sequence *q, void *room)
 {
@@ -269,7 +302,6 @@ attend(const struct sequence *q, void *room)
 	const int64_t all = has_lines(g) ? q->resident + g->queries : g->is_causal ? q->kept : q->resident + q->length - q->before;
 	const int64_t low = g->queries == 1 && g->window > 0 && all > g->window ? all - g->window : 0;
 	const int64_t cache = q->b * g->kv * g->total * g->size + low * g->size, out = q->b * g->queries * g->heads * g->size;
-	const om_tensor *bias = om_has_in(c, OM_GROUP_BIAS) ? &c->in[OM_GROUP_BIAS] : NULL;
 	om_attention_data at = {.q = q->turned ? q->turned : new_row(q, 0, 0, 0),
 		.k = has_lines(g) ? q->lines[0] : (const float *)c->out[NEW_KEY].data + cache,
 		.v = has_lines(g) ? q->lines[1] : (const float *)c->out[NEW_VALUE].data + cache,
@@ -277,9 +309,8 @@ attend(const struct sequence *q, void *room)
 		.sink = om_has_in(c, OM_GROUP_SINK) ? c->in[OM_GROUP_SINK].data : g->smooth ? &no_sink : NULL};
 
 	b.a.keys = all - low;
-	if (bias)
-		at.mask[0] = (const float *)bias->data + q->before - q->resident + (q->resident + g->queries - q->kept) + low
-			+ (bias->shape.dim[0] == 1 ? 0 : q->b * bias->shape.dim[1] * g->queries * bias->shape.dim[3]);
+	if (om_has_in(c, OM_GROUP_BIAS))
+		at.mask[0] = bias_of(q, low);
 	om_attention_run(&b, &at, room, c->pool);
 }
 
@@ -301,10 +332,11 @@ group_run(om_op_context *c)
 	const int64_t total = *(const int32_t *)c->in[OM_GROUP_TOTAL].data;
 	struct om_group_query g = *(const struct om_group_query *)c->state;
 	struct sequence q = {.c = c, .g = &g, .turned = g.rotates ? c->scratch : NULL};
-	char *lines = (char *)c->scratch + turned_bytes(&g), *room = lines + 2 * line_bytes(&g);
+	char *lines = (char *)c->scratch + turned_bytes(&g), *bias = lines + 2 * line_bytes(&g), *room = bias + bias_bytes(c, &g);
 
 	q.lines[0] = (float *)(void *)lines;
 	q.lines[1] = (float *)(void *)(lines + line_bytes(&g));
+	q.bias = (float *)(void *)bias;
 	if (!g.slides)
 		g.total = total > g.past ? total : g.past;
 	OM_TRY(om_group_query_check(c, &g));
