@@ -22,13 +22,14 @@
 
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
+#include "report/report.h"
 #include "tests/bind.h"
 #include "tests/unit/graphs.h"
 
 /* What is timed: groups of passes, and what comes before and after them. */
-enum phase { LOAD, SHAPES, SCHEDULE, STORAGE, PACK, VERIFY, SAVE, NPHASE };
+enum phase { LOAD, SHAPES, SCHEDULE, STORAGE, PACK, VERIFY, WRITE, READ, REPORT, NPHASE };
 
-static const char *const phase_name[NPHASE] = {"load", "shapes", "schedule", "storage", "pack", "verify", "save"};
+static const char *const phase_name[NPHASE] = {"load", "shapes", "schedule", "storage", "pack", "verify", "write", "read", "report"};
 
 struct point {
 	double seconds[NPHASE], bytes;
@@ -84,6 +85,29 @@ after_pass(void *arg, const om_pass *pass, const om_run *r, const om_prog *p, do
 /* ---- A run. ---- */
 
 static om_status
+read_back(om_session *s, om_host *h, om_model *m)
+{
+	om_prog *again = NULL;
+
+	om_status st = om_model_import(s, m, &again);
+	if (st == OM_OK)
+		st = om_host_read_plan(h, m, again, NULL, NULL);
+	if (st == OM_OK)
+		st = om_plan_verify(s, again, again->plan);
+	om_prog_free(again);
+	return st;
+}
+
+static void
+report(om_prog *p)
+{
+	om_arena *mem = om_arena_new();
+
+	om_report_new(p, "", mem);
+	om_arena_free(mem);
+}
+
+static om_status
 plan(struct clock *c, om_session *s, om_model *m, om_prog *p, const char *out)
 {
 	om_host *h = om_host_new(s, NULL);
@@ -98,10 +122,17 @@ plan(struct clock *c, om_session *s, om_model *m, om_prog *p, const char *out)
 		st = om_plan_verify(s, p, p->plan);
 	lap(c, VERIFY);
 	if (st == OM_OK)
-		st = om_model_annotate(s, m, p, OM_ANNOTATE_MODEL | OM_ANNOTATE_AUTO);
+		st = om_model_annotate(s, m, p, OM_ANNOTATE_MODEL | OM_ANNOTATE_AUTO | OM_ANNOTATE_ORIGINAL);
+	lap(c, WRITE);
+	if (st == OM_OK)
+		st = read_back(s, h, m);
+	lap(c, READ);
 	if (st == OM_OK)
 		st = om_model_save(s, m, out);
-	lap(c, SAVE);
+	lap(c, WRITE);
+	if (st == OM_OK)
+		report(p);
+	lap(c, REPORT);
 	om_host_free(h);
 	return st;
 }

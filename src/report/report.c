@@ -192,17 +192,27 @@ aliases(const om_plan *plan, om_arena *mem)
 	return of;
 }
 
-/* The value that owns the storage of `id`. Terminates for cyclic aliases too: plans
- * are verified, but readers may call this before that. */
-static uint32_t
-root_of(const om_plan *plan, const om_alias **alias, uint32_t id)
+/* By value id: the value that owns its storage.  Each alias is followed once, because chains of values computed in
+ * place may be as long as the program.  Ends for cyclic aliases too: plans are verified, but readers may call this
+ * before that. */
+static uint32_t *
+roots(const om_plan *plan, const om_alias **alias, om_arena *mem)
 {
-	for (uint32_t hops = 0; alias[id] && hops < plan->nplace; hops++) {
-		if (plan->place[alias[id]->source].where != OM_IN_ARENA)
-			break;
-		id = alias[id]->source;
+	uint32_t *root = OM_NEWN(mem, uint32_t, plan->nplace), *chain = OM_NEWN(mem, uint32_t, plan->nplace);
+
+	memset(root, 0xff, plan->nplace * sizeof *root);
+	for (uint32_t k = 0; k < plan->nplace; k++) {
+		uint32_t id = k, n = 0;
+		while (root[id] == UINT32_MAX) {
+			root[id] = id;
+			chain[n++] = id;
+			if (alias[id] && plan->place[alias[id]->source].where == OM_IN_ARENA)
+				id = alias[id]->source;
+		}
+		while (n)
+			root[chain[--n]] = root[id];
 	}
-	return id;
+	return root;
 }
 
 static om_box_kind
@@ -228,10 +238,11 @@ add_values(om_report *r, const om_prog *p, om_arena *mem)
 {
 	const om_plan *plan = p->plan;
 	const om_alias **alias = aliases(plan, mem);
+	const uint32_t *root = roots(plan, alias, mem);
 	uint32_t *buffer = OM_NEWN(mem, uint32_t, plan->nplace);
 
 	for (uint32_t k = 0; k < plan->nplace; k++)
-		if (plan->place[k].where == OM_IN_ARENA && root_of(plan, alias, k) == k) {
+		if (plan->place[k].where == OM_IN_ARENA && root[k] == k) {
 			buffer[k] = r->nbuffer;
 			r->buffer[r->nbuffer++] = (om_report_buffer){.name = p->values[k]->name,
 				.arena = plan->place[k].arena, .offset = plan->place[k].offset,
@@ -244,7 +255,7 @@ add_values(om_report *r, const om_prog *p, om_arena *mem)
 			range = om_run_steps_range(&r->run, range);
 			r->box[r->nbox++] = (om_box){.name = p->values[k]->name, .kind = kind_of(alias[k]), .arena = at->arena,
 				.offset = at->offset, .bytes = at->bytes, .first = range.first, .last = range.last,
-				.is_later = i > 0, .buffer = buffer[root_of(plan, alias, k)], .value = p->values[k],
+				.is_later = i > 0, .buffer = buffer[root[k]], .value = p->values[k],
 				.source = alias[k] ? p->values[alias[k]->source] : NULL};
 		}
 	}
@@ -571,9 +582,9 @@ is_inside(const om_plan *plan, const om_placement *at)
 }
 
 static om_status
-check_place(om_session *s, const om_prog *p, const om_alias **alias, uint32_t id)
+check_place(om_session *s, const om_prog *p, uint32_t id, uint32_t root_id)
 {
-	const om_placement *at = &p->plan->place[id], *root = &p->plan->place[root_of(p->plan, alias, id)];
+	const om_placement *at = &p->plan->place[id], *root = &p->plan->place[root_id];
 
 	if (!is_inside(p->plan, at))
 		return om_fail(s, OM_BADPLAN, "there is no picture, because %s is outside of the arenas", p->values[id]->name);
@@ -588,12 +599,12 @@ om_report_check(om_session *s, const om_prog *p)
 {
 	const om_plan *plan = p->plan;
 	om_arena *mem = om_arena_new();
-	const om_alias **alias = aliases(plan, mem);
+	const uint32_t *root = roots(plan, aliases(plan, mem), mem);
 	om_status st = OM_OK;
 
 	for (uint32_t k = 0; k < plan->nplace && st == OM_OK; k++)
 		if (plan->place[k].where == OM_IN_ARENA)
-			st = check_place(s, p, alias, k);
+			st = check_place(s, p, k, root[k]);
 	for (uint32_t k = 0; k < plan->nscratch && st == OM_OK; k++)
 		if (!is_inside(plan, &(om_placement){.arena = plan->scratch[k].arena, .offset = plan->scratch[k].offset,
 			.bytes = plan->scratch[k].bytes}))
