@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "ir/alias_roots.h"
 #include "ir/live_interval.h"
 #include "base/guard.h"
 #include "base/sizes.h"
@@ -53,11 +54,10 @@ residents(const om_prog *p, const om_plan *plan, om_arena *mem, uint32_t step)
 
 	for (uint32_t k = 0; k < plan->nalias; k++)
 		alias[plan->alias[k].value] = &plan->alias[k];
+	const om_alias_root *roots = om_alias_roots(alias, plan->nplace, mem);
 	for (uint32_t k = 0; k < plan->nplace; k++) {
-		uint32_t root = k;
+		const uint32_t root = roots[k].value;
 		const om_placement *at = &plan->place[k];
-		for (uint32_t hops = 0; alias[root] && hops < plan->nalias; hops++)
-			root = alias[root]->source;
 		if (om_live_interval_covers(&at->live, step, step) && (!in[root] || at->bytes > plan->place[in[root]->id].bytes))
 			in[root] = p->values[k];
 	}

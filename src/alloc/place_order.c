@@ -6,6 +6,7 @@
 
 #include "alloc/place_order.h"
 #include "base/sizes.h"
+#include "ir/alias_roots.h"
 #include "ir/live_interval.h"
 
 struct order {
@@ -14,7 +15,7 @@ struct order {
 	om_arena *mem;
 	om_place_order *o;
 	const om_alias **alias;  /* by value id */
-	uint32_t *owner;         /* by value id: the value whose storage it is in */
+	const om_alias_root *owner;  /* by value id: the value whose storage it is in */
 	size_t capedge;
 };
 
@@ -24,28 +25,27 @@ is_in_arena(const om_plan *plan, uint32_t value)
 	return plan->place[value].where == OM_IN_ARENA;
 }
 
-/* The value that owns the storage of `value`.  False: it lies at another offset than its owner, or in a circle. */
+/* Is the value where the owner of its storage is, and not in a cycle of aliases? */
 static bool
-find_owner(struct order *w, uint32_t value)
+is_with_owner(const struct order *w, uint32_t value)
 {
-	uint32_t at = value, hops = 0;
+	const om_alias *a = w->alias[value];
+	const uint32_t owner = w->owner[value].value;
+	const om_placement *at = &w->plan->place[owner];
 
-	for (; w->alias[at]; at = w->alias[at]->source)
-		if (w->alias[at]->offset || !is_in_arena(w->plan, w->alias[at]->source) || hops++ > w->plan->nalias)
-			return false;
-	w->owner[value] = at;
-	return w->plan->place[at].arena == w->plan->place[value].arena && w->plan->place[at].offset == w->plan->place[value].offset;
+	return !(a && (a->offset || !is_in_arena(w->plan, a->source))) && !w->alias[owner]
+		&& at->arena == w->plan->place[value].arena && at->offset == w->plan->place[value].offset;
 }
 
 static bool
 find_owners(struct order *w)
 {
 	w->alias = OM_NEWN(w->mem, const om_alias *, w->plan->nplace);
-	w->owner = OM_NEWN(w->mem, uint32_t, w->plan->nplace);
 	for (uint32_t k = 0; k < w->plan->nalias; k++)
 		w->alias[w->plan->alias[k].value] = &w->plan->alias[k];
+	w->owner = om_alias_roots(w->alias, w->plan->nplace, w->mem);
 	for (uint32_t k = 0; k < w->plan->nplace; k++)
-		if (is_in_arena(w->plan, k) && !find_owner(w, k))
+		if (is_in_arena(w->plan, k) && !is_with_owner(w, k))
 			return false;
 	return true;
 }
@@ -81,7 +81,7 @@ number_storage(struct order *w)
 	uint32_t n = 0;
 
 	for (uint32_t k = 0; k < plan->nplace; k++)
-		if (is_in_arena(plan, k) && w->owner[k] == k)
+		if (is_in_arena(plan, k) && w->owner[k].value == k)
 			all[n++] = (struct piece){plan->place[k].arena, plan->place[k].offset, k, 0};
 	for (uint32_t k = 0; k < plan->nscratch; k++)
 		all[n++] = (struct piece){plan->scratch[k].arena, plan->scratch[k].offset, OM_NO_VALUE, k};
@@ -109,8 +109,8 @@ list_boxes(struct order *w)
 	o->box = OM_NEWN(w->mem, om_place_box, (size_t)plan->nplace + plan->nscratch);
 	for (uint32_t k = 0; k < plan->nplace; k++)
 		if (is_in_arena(plan, k)) {
-			o->storage_of_value[k] = o->storage_of_value[w->owner[k]];
-			o->box[o->nbox++] = (om_place_box){o->storage_of_value[k], w->p->values[k], w->owner[k] == k, 0,
+			o->storage_of_value[k] = o->storage_of_value[w->owner[k].value];
+			o->box[o->nbox++] = (om_place_box){o->storage_of_value[k], w->p->values[k], w->owner[k].value == k, 0,
 				plan->place[k].live};
 		}
 	for (uint32_t k = 0; k < plan->nscratch; k++) {

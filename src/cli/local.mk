@@ -26,7 +26,7 @@ onnxmem_SOURCES += %D%/process_posix.c
 endif
 # Sources shared with the library, which exports only its public functions.
 onnxmem_SOURCES += src/alloc/byte_liveness.c src/base/clean_text.c src/base/half.c src/base/map.c src/base/map.h src/base/output_file.c src/base/row_blocks.c src/base/sha256.c src/base/sha256.h \
-	src/base/shape.c src/base/split.c src/grad/old_program.c src/ir/dim_expression.c src/ir/enum_text.c src/ir/equal.c src/ir/live_interval.c src/ir/steps.c src/ir/type.c
+	src/base/shape.c src/base/split.c src/grad/old_program.c src/ir/alias_roots.c src/ir/dim_expression.c src/ir/enum_text.c src/ir/equal.c src/ir/live_interval.c src/ir/steps.c src/ir/type.c
 onnxmem_CPPFLAGS = $(AM_CPPFLAGS) -I$(builddir)/src -DOM_PAGEDIR='"$(passpagesdir)"' -DOM_MANIFEST='"$(manifestdir)/manifest.json"'
 onnxmem_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(LIBMD_CFLAGS) $(ZLIB_CFLAGS)
 onnxmem_LDADD = libreport.la libonnxmem.la $(JANSSON_LIBS) $(LIBMD_LIBS) $(ZLIB_LIBS) -lm

@@ -22,6 +22,7 @@
 #include "host/host.h"
 #include "host/range_proof.h"
 #include "host/size_proof.h"
+#include "ir/alias_roots.h"
 #include "ir/edit.h"
 #include "ir/query.h"
 #include "ir/steps.h"
@@ -42,6 +43,7 @@ struct range_proof {
 	uint32_t nsize;
 	const om_size_proof *shapes;
 	const om_alias **alias;  /* by value id */
+	const om_alias_root *root, *mover; /* by value id: the last value that its aliases lead to, and the first one of these that a view moves */
 	struct home *home;       /* the same */
 	const om_plan_multi_view **view; /* the same */
 	bool *varies;            /* by op id: a loop that may run another number of times for other sizes */
@@ -555,16 +557,13 @@ check_trip_counts(struct range_proof *w)
 
 /* ---- Memory of the caller. ---- */
 
-/* Aliases form no cycles in a plan that was verified. */
 static void
 find_home(struct range_proof *w, uint32_t k)
 {
 	const om_placement *at = &w->plan->place[k];
 	struct home *h = &w->home[k];
 
-	*h = (struct home){.at = {NONE, k, 0}};
-	for (; w->alias[h->at.root]; h->at.root = w->alias[h->at.root]->source)
-		h->at.lower += w->alias[h->at.root]->offset;
+	*h = (struct home){.at = {NONE, w->root[k].value, w->root[k].offset}};
 	if (at->where == OM_IN_ARENA)
 		h->at = (struct spot){at->arena, h->at.root, at->offset};
 }
@@ -587,10 +586,8 @@ spot_of_region(struct range_proof *w, const om_value *v, const om_region *r, uin
 static const om_plan_multi_view *
 moved_by(const struct range_proof *w, uint32_t k, uint64_t *delta)
 {
-	*delta = 0;
-	for (; !w->view[k] && w->alias[k]; k = w->alias[k]->source)
-		*delta += w->alias[k]->offset;
-	return w->view[k];
+	*delta = w->mover[k].offset;
+	return w->view[w->mover[k].value];
 }
 
 static void
@@ -610,6 +607,7 @@ find_spots(struct range_proof *w, uint32_t k)
 static void
 find_homes(struct range_proof *w)
 {
+	const om_alias **moving = OM_NEWN(w->mem, const om_alias *, w->p->nvalue);
 	uint64_t delta;
 
 	w->alias = OM_NEWN(w->mem, const om_alias *, w->p->nvalue);
@@ -619,6 +617,10 @@ find_homes(struct range_proof *w)
 		w->alias[w->plan->alias[k].value] = &w->plan->alias[k];
 	for (uint32_t k = 0; k < w->plan->nview; k++)
 		w->view[w->plan->view[k].value] = &w->plan->view[k];
+	for (uint32_t k = 0; k < w->p->nvalue; k++)
+		moving[k] = w->view[k] ? NULL : w->alias[k];
+	w->root = om_alias_roots(w->alias, w->p->nvalue, w->mem);
+	w->mover = om_alias_roots(moving, w->p->nvalue, w->mem);
 	for (uint32_t k = 0; k < w->p->nvalue; k++) {
 		find_home(w, k);
 		w->home[k].view = moved_by(w, k, &delta);

@@ -13,6 +13,7 @@
 #include "alloc/plan_arenas.h"
 #include "base/map.h"
 #include "base/sha256.h"
+#include "ir/alias_roots.h"
 #include "ir/binding.h"
 #include "ir/enum_text.h"
 #include "ir/facts.h"
@@ -1005,21 +1006,20 @@ place_callers(struct reader *r)
 			place_outside(r, g->result[k], OM_EXTERNAL, 0);
 }
 
-/* Aliases of values outside the arenas are outside too.  The hop limit terminates alias cycles,
- * which leave their values without a placement. */
+/* Aliases of values outside the arenas are outside too.  Values in a cycle of aliases are left without a
+ * placement. */
 static void
 place_aliases(struct reader *r)
 {
+	const om_alias **open = OM_NEWN(r->mem, const om_alias *, r->p->nvalue);
+
+	for (uint32_t k = 0; k < r->p->nvalue; k++)
+		open[k] = r->state[k] == OPEN ? r->alias[k] : NULL;
+	const om_alias_root *root = om_alias_roots(open, r->p->nvalue, r->mem);
 	for (uint32_t k = 0; k < r->p->nvalue; k++) {
-		uint64_t offset = 0;
-		uint32_t at = k, hops = 0;
-		for (; r->alias[at] && r->state[at] == OPEN && hops <= r->plan->nalias; hops++) {
-			offset += r->alias[at]->offset;
-			at = r->alias[at]->source;
-		}
-		const om_location where = r->plan->place[at].where;
-		if (at != k && (where == OM_WEIGHT || where == OM_EXTERNAL))
-			place_outside(r, r->p->values[k], where, offset + r->plan->place[at].offset);
+		const om_placement *at = &r->plan->place[root[k].value];
+		if (open[k] && (at->where == OM_WEIGHT || at->where == OM_EXTERNAL))
+			place_outside(r, r->p->values[k], at->where, root[k].offset + at->offset);
 	}
 }
 

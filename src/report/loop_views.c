@@ -11,6 +11,7 @@
 
 #include <inttypes.h>
 
+#include "ir/alias_roots.h"
 #include "report/report.h"
 
 enum { MAX_ITERATIONS_SHOWN = 16 };  /* iterations shown */
@@ -25,7 +26,7 @@ struct view_context {
 	om_report *r;
 	om_arena *mem;
 	const om_plan_multi_view **view;   /* by value id; NULL: does not move */
-	const om_alias **alias;      /* by value id */
+	const om_alias_root *mover;  /* by value id: the first value that a view moves, of those that its aliases lead to */
 	struct loop *loop;           /* by op id */
 };
 
@@ -84,16 +85,8 @@ iterations_text(om_arena *mem, const om_plan_multi_view *v, uint64_t i, uint64_t
 static const om_plan_multi_view *
 view_of(const struct view_context *t, uint32_t id, uint64_t *offset)
 {
-	*offset = 0;
-	for (uint32_t hops = 0; hops <= t->r->prog->nvalue; hops++) {
-		if (t->view[id])
-			return t->view[id];
-		if (!t->alias[id])
-			return NULL;
-		*offset += t->alias[id]->offset;
-		id = t->alias[id]->source;
-	}
-	return NULL;
+	*offset = t->mover[id].offset;
+	return t->view[t->mover[id].value];
 }
 
 /* The address of a region at the first start of the loop; false for memory of the
@@ -227,23 +220,25 @@ void
 om_report_loop_views(om_report *r, om_arena *mem)
 {
 	const om_prog *p = r->prog;
-	struct view_context t = {r, mem, OM_NEWN(mem, const om_plan_multi_view *, p->nvalue), OM_NEWN(mem,
-		const om_alias *, p->nvalue),
-		OM_NEWN(mem, struct loop, p->nop)};
+	const om_alias **alias = OM_NEWN(mem, const om_alias *, p->nvalue);
+	struct view_context t = {.r = r, .mem = mem, .view = OM_NEWN(mem, const om_plan_multi_view *, p->nvalue),
+		.loop = OM_NEWN(mem, struct loop, p->nop)};
 
 	if (p->plan->nview == 0)
 		return;
 	for (uint32_t k = 0; k < p->plan->nalias; k++)
-		t.alias[p->plan->alias[k].value] = &p->plan->alias[k];
+		alias[p->plan->alias[k].value] = &p->plan->alias[k];
 	for (uint32_t k = 0; k < p->plan->nview; k++) {
 		const om_plan_multi_view *v = &p->plan->view[k];
 		const om_op *op = loop_of(p, v);
 		t.view[v->value] = v;
+		alias[v->value] = NULL;
 		if (!op)
 			continue;
 		t.loop[op->id].op = op;
 		count_iterations(v, &t.loop[op->id]);
 	}
+	t.mover = om_alias_roots(alias, p->nvalue, mem);
 	for (uint32_t k = 0; k < r->nbox; k++)
 		if (r->box[k].value)
 			add_views(&t, &r->box[k]);

@@ -9,6 +9,7 @@
 #include "alloc/byte_liveness.h"
 #include "ir/live_interval.h"
 #include "ir/steps.h"
+#include "ir/alias_roots.h"
 #include "report/report.h"
 
 /* ---- Peak live bytes in file order, without sharing. ---- */
@@ -192,27 +193,16 @@ aliases(const om_plan *plan, om_arena *mem)
 	return of;
 }
 
-/* By value id: the value that owns its storage.  Each alias is followed once, because chains of values computed in
- * place may be as long as the program.  Ends for cyclic aliases too: plans are verified, but readers may call this
- * before that. */
-static uint32_t *
+/* By value id: the value that owns its storage, if that is in the arenas. */
+static const om_alias_root *
 roots(const om_plan *plan, const om_alias **alias, om_arena *mem)
 {
-	uint32_t *root = OM_NEWN(mem, uint32_t, plan->nplace), *chain = OM_NEWN(mem, uint32_t, plan->nplace);
+	const om_alias **in_arena = OM_NEWN(mem, const om_alias *, plan->nplace);
 
-	memset(root, 0xff, plan->nplace * sizeof *root);
-	for (uint32_t k = 0; k < plan->nplace; k++) {
-		uint32_t id = k, n = 0;
-		while (root[id] == UINT32_MAX) {
-			root[id] = id;
-			chain[n++] = id;
-			if (alias[id] && plan->place[alias[id]->source].where == OM_IN_ARENA)
-				id = alias[id]->source;
-		}
-		while (n)
-			root[chain[--n]] = root[id];
-	}
-	return root;
+	for (uint32_t k = 0; k < plan->nplace; k++)
+		if (alias[k] && plan->place[alias[k]->source].where == OM_IN_ARENA)
+			in_arena[k] = alias[k];
+	return om_alias_roots(in_arena, plan->nplace, mem);
 }
 
 static om_box_kind
@@ -238,11 +228,11 @@ add_values(om_report *r, const om_prog *p, om_arena *mem)
 {
 	const om_plan *plan = p->plan;
 	const om_alias **alias = aliases(plan, mem);
-	const uint32_t *root = roots(plan, alias, mem);
+	const om_alias_root *root = roots(plan, alias, mem);
 	uint32_t *buffer = OM_NEWN(mem, uint32_t, plan->nplace);
 
 	for (uint32_t k = 0; k < plan->nplace; k++)
-		if (plan->place[k].where == OM_IN_ARENA && root[k] == k) {
+		if (plan->place[k].where == OM_IN_ARENA && root[k].value == k) {
 			buffer[k] = r->nbuffer;
 			r->buffer[r->nbuffer++] = (om_report_buffer){.name = p->values[k]->name,
 				.arena = plan->place[k].arena, .offset = plan->place[k].offset,
@@ -255,7 +245,7 @@ add_values(om_report *r, const om_prog *p, om_arena *mem)
 			range = om_run_steps_range(&r->run, range);
 			r->box[r->nbox++] = (om_box){.name = p->values[k]->name, .kind = kind_of(alias[k]), .arena = at->arena,
 				.offset = at->offset, .bytes = at->bytes, .first = range.first, .last = range.last,
-				.is_later = i > 0, .buffer = buffer[root[k]], .value = p->values[k],
+				.is_later = i > 0, .buffer = buffer[root[k].value], .value = p->values[k],
 				.source = alias[k] ? p->values[alias[k]->source] : NULL};
 		}
 	}
@@ -599,12 +589,12 @@ om_report_check(om_session *s, const om_prog *p)
 {
 	const om_plan *plan = p->plan;
 	om_arena *mem = om_arena_new();
-	const uint32_t *root = roots(plan, aliases(plan, mem), mem);
+	const om_alias_root *root = roots(plan, aliases(plan, mem), mem);
 	om_status st = OM_OK;
 
 	for (uint32_t k = 0; k < plan->nplace && st == OM_OK; k++)
 		if (plan->place[k].where == OM_IN_ARENA)
-			st = check_place(s, p, k, root[k]);
+			st = check_place(s, p, k, root[k].value);
 	for (uint32_t k = 0; k < plan->nscratch && st == OM_OK; k++)
 		if (!is_inside(plan, &(om_placement){.arena = plan->scratch[k].arena, .offset = plan->scratch[k].offset,
 			.bytes = plan->scratch[k].bytes}))

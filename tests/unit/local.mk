@@ -2,7 +2,7 @@ if HAVE_CUNIT
 check_PROGRAMS += tests/unit/run
 TESTS += tests/unit/run
 tests_unit_run_SOURCES = src/cli/npy.c src/cli/npz.c \
-	%D%/activation.c %D%/annotate.c %D%/arena.c %D%/assignment.c %D%/attention.c %D%/baselines.c %D%/binding.c %D%/buffers.c %D%/callbacks.c %D%/byte_delta.c %D%/bounds.c %D%/bytes.c %D%/chain.c %D%/collectives.c %D%/conflicts.c %D%/control.c %D%/crew.c %D%/convalgorithm.c \
+	%D%/activation.c %D%/alias_roots.c %D%/annotate.c %D%/arena.c %D%/assignment.c %D%/attention.c %D%/baselines.c %D%/binding.c %D%/buffers.c %D%/callbacks.c %D%/byte_delta.c %D%/bounds.c %D%/bytes.c %D%/chain.c %D%/collectives.c %D%/conflicts.c %D%/control.c %D%/crew.c %D%/convalgorithm.c \
 	%D%/channels_last.c %D%/data_movement.c %D%/depthwise.c %D%/eager.c %D%/eager.h %D%/eager_grad.c %D%/eager_memory.c %D%/device_exec.c %D%/device_kernel.c %D%/eager_nets.c %D%/dim_expression.c %D%/elementwise.c %D%/exec.c %D%/grad.c %D%/gradients.c %D%/gradbodies.c %D%/gradfused.c %D%/gradparts.c %D%/gradtwice.c \
 	%D%/gradwindows.c %D%/graphs.c %D%/graphs.h %D%/halves.c %D%/hostile.c %D%/images.c %D%/images.h %D%/io_alias.c %D%/kernels.c %D%/liveness.c %D%/mapped.c %D%/nn.c %D%/npy.c %D%/objects.c %D%/objects_in_loops.c \
 	%D%/onnx.c %D%/onnxmodel.c %D%/onnxmodel.h %D%/onnxtensor.c %D%/opset_convert.c %D%/optimizers.c %D%/updates.c %D%/original.c %D%/pack.c %D%/parallel.c %D%/product.c %D%/nbits.c %D%/qlayers.c %D%/random_window.h %D%/layers.c \
