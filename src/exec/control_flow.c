@@ -25,6 +25,7 @@ stage_new(om_exec *e, struct stage *st, uint32_t n)
 	st->t = OM_NEWN(e->mem, om_tensor, n);
 	st->kind = OM_NEWN(e->mem, om_kind, n);
 	st->was = OM_NEWN(e->mem, void *, n);
+	st->gives = OM_NEWN(e->mem, bool, n);
 }
 
 om_status
@@ -117,33 +118,56 @@ is_there(const om_exec *e, const om_value *to, const om_tensor *from)
 	return !to || (e->slot[to->id].data == from->data && e->is_fixed[to->id] && !from->splat);
 }
 
+/* Find the values outside of the arenas that give their buffers to those that they are carried to, without a copy.  They
+ * are values of the body that ends here: results of its ops, and after the last iteration its parameters. */
+static void
+find_given(const om_exec *e, const struct step *s, om_value *const *to, om_value *const *from, struct stage *st, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++) {
+		const om_value *v = from[k];
+		const bool is_last = to == s->op->out;
+		bool gives = to[k] && v->block->owner == s->op && (v->def ? !v->def->is_folded : is_last) && !v->is_const
+			&& om_value_may_give(e, v) && om_value_may_receive(e, to[k]) && st->t[k].data == e->slot[v->id].data;
+		for (uint32_t i = 0; gives && i < k; i++)
+			gives = from[i] != v;
+		st->gives[k] = gives;
+	}
+}
+
 /* Can the tensors of `st` be copied one after the other, without overwriting a later source? */
 static bool
 is_apart(const om_exec *e, om_value *const *to, const struct stage *st, uint32_t n)
 {
 	for (uint32_t k = 0; k < n; k++) {
-		if (st->kind[k] != OM_TENSOR || is_there(e, to[k], &st->t[k]))
+		if (st->kind[k] != OM_TENSOR || st->gives[k] || is_there(e, to[k], &st->t[k]))
 			continue;
 		for (uint32_t i = k + 1; i < n; i++)
-			if (st->kind[i] == OM_TENSOR && !is_there(e, to[i], &st->t[i])
+			if (st->kind[i] == OM_TENSOR && !st->gives[i] && !is_there(e, to[i], &st->t[i])
 			    && overlap(&e->slot[to[k]->id], &st->t[i]))
 				return false;
 	}
 	return true;
 }
 
-/* Assign `from` to `to` as a parallel copy; st->t must be up to date. */
+/* Assign `from` to `to` as a parallel copy; st->t must be up to date.  Buffers are given last, when the copies do not
+ * read the old elements of `to` any more. */
 static om_status
-put_all(om_exec *e, om_value *const *to, om_value *const *from, struct stage *st, uint32_t n)
+put_all(const struct step *s, om_value *const *to, om_value *const *from, uint32_t n)
 {
-	const bool apart = is_apart(e, to, st, n);
+	om_exec *e = s->exec;
+	struct stage *st = &s->flow->stage;
 
+	find_given(e, s, to, from, st, n);
+	const bool apart = is_apart(e, to, st, n);
 	for (uint32_t k = 0; k < n && !apart; k++)
-		if (!is_there(e, to[k], &st->t[k]))
+		if (!st->gives[k] && !is_there(e, to[k], &st->t[k]))
 			OM_TRY(om_stage_put(e, st, k, from[k], &st->t[k]));
 	for (uint32_t k = 0; k < n; k++)
-		if (!is_there(e, to[k], &st->t[k]))
+		if (!st->gives[k] && !is_there(e, to[k], &st->t[k]))
 			OM_TRY(put_one(e, to[k], st->kind[k], &st->t[k]));
+	for (uint32_t k = 0; k < n; k++)
+		if (st->gives[k])
+			om_value_give(e, from[k], to[k], &st->t[k]);
 	return OM_OK;
 }
 
@@ -227,7 +251,7 @@ run_if(struct step *s)
 		return OM_OK;
 	look_at_all(e, b->result, &s->flow->stage, op->nout);
 	const bool in_place = any_there(e, op->out, &s->flow->stage, op->nout);
-	OM_TRY(put_all(e, op->out, b->result, &s->flow->stage, op->nout));
+	OM_TRY(put_all(s, op->out, b->result, op->nout));
 	if (!in_place)
 		om_control_flow_poison(e, e->body_end[b->id]);
 	return OM_OK;
@@ -298,7 +322,7 @@ rotation_end(struct step *s, om_value *const *param, int64_t iterations)
 			om_exec_move(e, t->v, rotation_at(t, iterations, (uint32_t)(iterations % t->view->period)));
 	}
 	look_at_all(e, param, &f->stage, f->nstage);
-	return put_all(e, s->op->out, param, &f->stage, f->nstage);
+	return put_all(s, s->op->out, param, f->nstage);
 }
 
 /* Carry the results over to the parameters of the next iteration. */
@@ -314,7 +338,7 @@ turn_round(struct step *s, om_value *const *result, om_value *const *param, int6
 	look_at_all(s->exec, result, &f->stage, f->nstage);
 	for (uint32_t k = 0; k < f->nstage; k++)
 		f->stage.t[k].data = f->stage.was[k];
-	return put_all(s->exec, param, result, &f->stage, f->nstage);
+	return put_all(s, param, result, f->nstage);
 }
 
 /* Release the strings and objects of the iterations so far, except those carried or collected. */
@@ -410,7 +434,7 @@ run_loop(struct step *s)
 	om_objects_enter(e, s->flow);
 	om_value *const *in = n ? op->in + 2 : NULL;
 	look_at_all(e, in, &s->flow->stage, n);
-	OM_TRY(put_all(e, b->param + 2, in, &s->flow->stage, n));
+	OM_TRY(put_all(s, b->param + 2, in, n));
 	om_series_start(s->flow, op->out + n, op->nout - n);
 	OM_TRY(settle_scalar(e, b->param[0], OM_INT64));
 	OM_TRY(settle_scalar(e, b->param[1], OM_BOOL));
@@ -494,7 +518,7 @@ scan_start(struct step *s, uint32_t nstate, int64_t *n)
 
 	turn_start(s);
 	look_at_all(s->exec, s->op->in, &f->stage, nstate);
-	OM_TRY(put_all(s->exec, s->op->body[0]->param, s->op->in, &f->stage, nstate));
+	OM_TRY(put_all(s, s->op->body[0]->param, s->op->in, nstate));
 	OM_TRY(keep_scanned(s, nstate));
 	for (uint32_t k = 0; k < f->nslices; k++)
 		OM_TRY(scan_axis(s, k, n));

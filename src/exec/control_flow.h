@@ -12,6 +12,7 @@ struct stage {
 	om_tensor *t;
 	om_kind *kind;
 	void **was;               /* the address of a value before rotation */
+	bool *gives;              /* the value gives its buffer to the one that it is carried to */
 };
 
 /* A scan output: one element per iteration, concatenated along an axis. */

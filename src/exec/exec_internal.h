@@ -56,6 +56,7 @@ struct step {
 	uint64_t scratch;         /* bytes required by the kernel */
 	om_arena *state;          /* holds the kernel's state if shapes may change; else NULL */
 	struct form *forms;       /* inputs, then outputs, for which the state was prepared */
+	bool *ends;               /* by input: this op is its last reader; NULL: of none whose buffer an output may take */
 	bool is_prepared;
 	uint32_t whole;           /* for run_unless_there(): the input that is all of the output */
 	bool is_steered;          /* its output shapes are checked in every run; see opdef/shape_check.c */
@@ -172,6 +173,12 @@ om_status om_value_put(om_exec *e, om_value *v, const om_tensor *t);
 /* Set `v`, which is not fixed, to `t`, and swap its buffer with `from`, which contains the
  * elements of `t`. */
 void om_value_take(om_exec *e, om_value *v, const om_tensor *t, struct room *from);
+/* Is `v` in a buffer of its own, which another value of a planned program may take when `v` is not read any more? */
+bool om_value_may_give(const om_exec *e, const om_value *v);
+/* May `v` take the buffer of another value, whatever its size? */
+bool om_value_may_receive(const om_exec *e, const om_value *v);
+/* Set `to` to `t`, which is in the buffer of `from`: the two swap their buffers. */
+void om_value_give(om_exec *e, const om_value *from, const om_value *to, const om_tensor *t);
 /* Set type and shape of `v` and allocate its memory; for a fixed value, check that type
  * and shape match. */
 om_status om_value_settle(om_exec *e, om_value *v, om_dtype type, const om_shape *shape);

@@ -227,6 +227,33 @@ alloc_output(om_op_context *c, uint32_t k, const om_shape *shape)
 	return OM_OK;
 }
 
+/* May output `k` be computed over input `i`, whose buffer it then takes?  The op reads it once. */
+static bool
+may_take(struct step *s, uint32_t k, uint32_t i)
+{
+	uint64_t made, read;
+
+	return s->ends[i] && om_value_may_give(s->exec, s->op->in[i]) && om_value_may_receive(s->exec, s->op->out[k])
+		&& om_tensor_bytes(s->out[k].type, &s->out[k].shape, &made)
+		&& om_tensor_bytes(s->in[i].type, &s->in[i].shape, &read) && made == read
+		&& om_op_context_inplace(&s->call, k, i);
+}
+
+/* Values outside of the arenas are computed in place, too: a state that a loop adds to would otherwise be copied in
+ * each iteration. */
+static bool
+take_input(struct step *s, uint32_t k)
+{
+	for (uint32_t i = 0; s->ends && !s->lane && i < s->op->nin; i++) {
+		if (!may_take(s, k, i))
+			continue;
+		s->out[k].data = s->in[i].data;
+		om_value_give(s->exec, s->op->in[i], s->op->out[k], &s->out[k]);
+		return true;
+	}
+	return false;
+}
+
 /* Infer shapes and allocate memory of the outputs. */
 static om_status
 settle(struct step *s)
@@ -242,7 +269,7 @@ settle(struct step *s)
 			continue;
 		if (s->out[k].type == OM_UNDEFINED)
 			s->out[k].type = om_type_elem(&op->out[k]->type);
-		if (!(op->opdef->flags & OM_DATA_DEPENDENT_SHAPE) && op->out[k]->type.kind == OM_TENSOR)
+		if (!(op->opdef->flags & OM_DATA_DEPENDENT_SHAPE) && op->out[k]->type.kind == OM_TENSOR && !take_input(s, k))
 			OM_TRY(alloc_output(&s->call, k, &s->out[k].shape));
 	}
 	return OM_OK;
@@ -424,6 +451,43 @@ is_whole(struct step *s)
 	return view.offset == 0 && om_value_bytes(op->in[view.in]) == om_value_bytes(op->out[0]);
 }
 
+/* Is the value computed or carried anew before each time that its block's ops run? */
+static bool
+is_renewed(const om_value *v)
+{
+	const om_op *owner = v->block->owner;
+
+	if (v->is_const || v->def)
+		return !v->is_const && !v->def->is_folded;
+	return owner && owner->opdef && owner->opdef->control == OM_LOOP && v != v->block->param[0] && v != v->block->param[1];
+}
+
+/* Is this op the last that reads input `i`, and does it read it once? */
+static bool
+ends_input(const om_exec *e, const om_op *op, uint32_t i)
+{
+	const om_value *v = op->in[i];
+
+	if (!v || v->block != op->block || e->is_fixed[v->id] || v->type.kind != OM_TENSOR || !is_renewed(v))
+		return false;
+	for (const om_use *u = v->first_use; u; u = u->next) {
+		const bool is_this = u->op == op && u->index == i;
+		if (!is_this && (!u->op || e->last_step[u->op->id] >= e->first_step[op->id]))
+			return false;
+	}
+	return true;
+}
+
+static void
+find_ends(struct step *s)
+{
+	bool any = false, *ends = OM_NEWN(s->exec->mem, bool, s->op->nin);
+
+	for (uint32_t i = 0; s->op->opdef->inplace && i < s->op->nin; i++)
+		any |= ends[i] = ends_input(s->exec, s->op, i);
+	s->ends = any ? ends : NULL;
+}
+
 static void
 new_kernel(struct step *s)
 {
@@ -432,6 +496,7 @@ new_kernel(struct step *s)
 
 	if (!all_fixed(e, op)) {
 		s->run = run_open;
+		find_ends(s);
 		s->state = om_arena_new();
 		s->forms = OM_NEWN(e->mem, struct form, (size_t)op->nin + op->nout);
 		return;

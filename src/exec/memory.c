@@ -206,3 +206,28 @@ om_value_take(om_exec *e, om_value *v, const om_tensor *t, struct room *from)
 	*from = old;
 	e->slot[v->id] = *t;
 }
+
+bool
+om_value_may_give(const om_exec *e, const om_value *v)
+{
+	const om_tensor *t = &e->slot[v->id];
+
+	return e->plan && !e->is_fixed[v->id] && v->type.kind == OM_TENSOR && t->data && !t->splat
+		&& t->data == e->room[v->id].data;
+}
+
+bool
+om_value_may_receive(const om_exec *e, const om_value *v)
+{
+	return e->plan && !e->is_fixed[v->id] && v->type.kind == OM_TENSOR && !om_exec_in_arena(e, v);
+}
+
+void
+om_value_give(om_exec *e, const om_value *from, const om_value *to, const om_tensor *t)
+{
+	const struct room old = e->room[to->id];
+
+	e->room[to->id] = e->room[from->id];
+	e->room[from->id] = old;
+	e->slot[to->id] = *t;
+}
