@@ -93,6 +93,7 @@ struct loops {
 	om_loop_counts count;
 	uint64_t cap;
 	uint32_t *last;      /* by value id: for parameters, the last step in an iteration that reads them */
+	uint32_t *kept;      /* by value id: the last step until which a decision made here keeps its bytes intact */
 	bool *is_result;     /* by value id: is a result of its block */
 	bool *is_overwritten; /* by value id: a loop inside overwrites the parameter, so it is in no initial value */
 	bool *is_taken;      /* by value id: the address of its storage is already decided */
@@ -519,7 +520,8 @@ keep_regions(struct loops *w, const struct wheel *h)
 		extend(w, h->root, op.first, op.last, true);
 }
 
-/* Is `v` a carried value of the loop around `l`, with storage of its own, that `l` reads last, as one initial value? */
+/* Is `v` a carried value of the loop around `l`, with storage of its own, that `l` reads last, as one initial value?
+ * An output of another loop that may end in its bytes reads them, too: they are kept for it. */
 static bool
 is_own_parameter(const struct loops *w, const struct loop *l, const om_value *v)
 {
@@ -530,7 +532,7 @@ is_own_parameter(const struct loops *w, const struct loop *l, const om_value *v)
 	uint32_t times = 0;
 
 	if (v->def || v->block != l->op->block || k == NONE || !around->c[k].is_planned || !own || own->n > 1
-	    || w->last[v->id] > steps_of(w, l->op).last)
+	    || w->last[v->id] > steps_of(w, l->op).last || w->kept[v->id] > steps_of(w, l->op).first)
 		return false;
 	for (const om_use *u = v->first_use; u; u = u->next) {
 		if (is_here(l->body, v) || om_block_inside(u->op ? u->op->block : u->block, l->body))
@@ -597,6 +599,7 @@ keep(struct loops *w, om_value *v, uint32_t first, uint32_t last)
 	if (v->is_const || first > last)
 		return true;
 	w->last[v->id] = w->last[v->id] > last ? w->last[v->id] : last;
+	w->kept[v->id] = w->kept[v->id] > last ? w->kept[v->id] : last;
 	while (source_of(w, at) && !(moves[at->id] && moves[at->id]->is_output))
 		at = source_of(w, at);
 	if (moves[at->id] && moves[at->id]->is_output && !keep_spots(w, moves[at->id], first, last))
@@ -1350,7 +1353,7 @@ om_assign_loops(const om_prog *p, const om_assignment *in, uint32_t period, om_a
 		return before;
 	om_arena *tmp = om_arena_new();
 	struct loops w = {.p = p, .a = om_assignment_copy(before, mem), .mem = mem, .tmp = tmp, .cap = period,
-		.last = OM_NEWN(tmp, uint32_t, p->nvalue), .is_result = OM_NEWN(tmp, bool, p->nvalue),
+		.last = OM_NEWN(tmp, uint32_t, p->nvalue), .kept = OM_NEWN(tmp, uint32_t, p->nvalue), .is_result = OM_NEWN(tmp, bool, p->nvalue),
 		.is_taken = OM_NEWN(tmp, bool, p->nvalue), .is_overwritten = OM_NEWN(tmp, bool, p->nvalue), .loop = OM_NEWN(tmp, struct loop *, p->nop),
 		.free = OM_NEWN(tmp, struct chain, p->nvalue)};
 	w.a->before_loops = before;
