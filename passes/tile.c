@@ -266,14 +266,15 @@ evaluate(struct work *w, struct attempt *a)
 /* The lowest peak is not always the smallest arena: kernels have scratch, and lifetimes do not always fit.  So some peaks
  * above it are tried, too. */
 static om_status
-attempt(struct work *w, bool may_copy, struct attempt *best)
+attempt(struct work *w, uint64_t budget, bool may_copy, struct attempt *best)
 {
 	om_tile_plan found;
 
+	om_tile_search_budget(w->searcher, budget);
 	OM_TRY(om_tile_search(w->searcher, may_copy, &found));
 	*best = (struct attempt){.plan = found};
 	OM_TRY(evaluate(w, best));
-	for (size_t k = found.nfound; !w->request.budget && k-- > 0 && found.nfound - k <= MOST_TRIED;) {
+	for (size_t k = found.nfound; !budget && k-- > 0 && found.nfound - k <= MOST_TRIED;) {
 		const om_tile_found *f = &found.found[k];
 		struct attempt other = {.plan = found};
 		other.plan.choice = f->choice;
@@ -288,23 +289,21 @@ attempt(struct work *w, bool may_copy, struct attempt *best)
 }
 
 /* The search does not know the scratch of kernels, so arenas may be larger than the peak that was found for a budget: then
- * for one that is as much lower. */
+ * for one that is as much lower, and at last for the smallest arena. */
 static om_status
 attempt_within(struct work *w, bool may_copy, struct attempt *best)
 {
-	uint64_t target = w->request.budget;
+	const uint64_t budget = w->request.budget;
+	uint64_t target = budget;
 	struct attempt next;
 
-	OM_TRY(attempt(w, may_copy, best));
-	for (int k = 0; k < MOST_RETRIES && best->after > w->request.budget && best->plan.after <= target; k++) {
-		const uint64_t over = best->after - w->request.budget;
-		if (over >= target)
-			break;
-		om_tile_search_budget(w->searcher, target -= over);
-		OM_TRY(attempt(w, may_copy, &next));
+	OM_TRY(attempt(w, target, may_copy, best));
+	for (int k = 0; k <= MOST_RETRIES && target && best->after > budget; k++) {
+		const uint64_t over = best->after - budget;
+		target = k < MOST_RETRIES && best->plan.after <= target && over < target ? target - over : 0;
+		OM_TRY(attempt(w, target, may_copy, &next));
 		*best = next.after < best->after ? next : *best;
 	}
-	om_tile_search_budget(w->searcher, w->request.budget);
 	return OM_OK;
 }
 

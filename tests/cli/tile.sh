@@ -31,4 +31,7 @@ om run banded.onnx --fill deterministic --expect whole.npz -q
 om plan "$models/digits.onnx" within.onnx --target cpu --tile --budget 44K -q
 om run within.onnx --fill deterministic --expect whole.npz --threads 1 -q
 om plan "$models/digits.onnx" within.onnx --target cpu --tile --budget 40K -q
+# The smallest arena, whose peak is not the lowest, serves a budget of its size.
+om plan "$models/digits.onnx" within.onnx --target cpu --threads 1 --tile --budget 5760 --budget-of arena
+om verify within.onnx -q
 om run "$models/digits.onnx" --tile --device sim --place all --fill deterministic -q

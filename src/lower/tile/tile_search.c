@@ -345,6 +345,8 @@ om_tile_search(om_tile_searcher *s, bool may_copy, om_tile_plan *out)
 void
 om_tile_search_budget(om_tile_searcher *s, uint64_t budget)
 {
+	if (s->given.request.budget == budget)
+		return;
 	s->given.request.budget = budget;
 	s->plain = (om_tile_plan){0};
 	s->has_plain = false;
