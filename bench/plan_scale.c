@@ -84,20 +84,6 @@ after_pass(void *arg, const om_pass *pass, const om_run *r, const om_prog *p, do
 
 /* ---- A run. ---- */
 
-static om_status
-read_back(om_session *s, om_host *h, om_model *m)
-{
-	om_prog *again = NULL;
-
-	om_status st = om_model_import(s, m, &again);
-	if (st == OM_OK)
-		st = om_host_read_plan(h, m, again, NULL, NULL);
-	if (st == OM_OK)
-		st = om_plan_verify(s, again, again->plan);
-	om_prog_free(again);
-	return st;
-}
-
 static void
 report(om_prog *p)
 {
@@ -125,7 +111,7 @@ plan(struct clock *c, om_session *s, om_model *m, om_prog *p, const char *out)
 		st = om_model_annotate(s, m, p, OM_ANNOTATE_MODEL | OM_ANNOTATE_AUTO | OM_ANNOTATE_ORIGINAL);
 	lap(c, WRITE);
 	if (st == OM_OK)
-		st = read_back(s, h, m);
+		st = made_read_back(s, h, m);
 	lap(c, READ);
 	if (st == OM_OK)
 		st = om_model_save(s, m, out);

@@ -394,3 +394,17 @@ made_large(const char *kind, uint32_t n)
 			kinds[k].make(&b, n);
 	return b;
 }
+
+om_status
+made_read_back(om_session *s, om_host *h, om_model *m)
+{
+	om_prog *again = NULL;
+
+	om_status st = om_model_import(s, m, &again);
+	if (st == OM_OK)
+		st = om_host_read_plan(h, m, again, NULL, NULL);
+	if (st == OM_OK)
+		st = om_plan_verify(s, again, again->plan);
+	om_prog_free(again);
+	return st;
+}

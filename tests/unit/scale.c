@@ -22,21 +22,6 @@ count(void *arg, size_t n)
 	return true;
 }
 
-/* Reading the plan again, before the model is saved. */
-static om_status
-read_back(om_session *s, om_host *h, om_model *m)
-{
-	om_prog *again = NULL;
-
-	om_status st = om_model_import(s, m, &again);
-	if (st == OM_OK)
-		st = om_host_read_plan(h, m, again, NULL, NULL);
-	if (st == OM_OK)
-		st = om_plan_verify(s, again, again->plan);
-	om_prog_free(again);
-	return st;
-}
-
 /* Its time is a small part of that of the passes, `passes`. */
 static void
 report(om_prog *p, clock_t passes)
@@ -65,7 +50,7 @@ plan(struct made *b, om_model *m, om_prog *p)
 	if (st == OM_OK)
 		st = om_model_annotate(b->s, m, p, OM_ANNOTATE_MODEL);
 	if (st == OM_OK)
-		st = read_back(b->s, h, m);
+		st = made_read_back(b->s, h, m);
 	if (st == OM_OK)
 		report(p, passes);
 	om_host_free(h);
