@@ -196,15 +196,22 @@ om_value_put(om_exec *e, om_value *v, const om_tensor *t)
 	return OM_OK;
 }
 
+/* Set `v` to `t`, which is in `from`; that becomes the buffer of `v`, and the other way round. */
+static void
+swap(om_exec *e, const om_value *v, const om_tensor *t, struct room *from)
+{
+	const struct room old = e->room[v->id];
+
+	e->room[v->id] = *from;
+	*from = old;
+	e->slot[v->id] = *t;
+}
+
 void
 om_value_take(om_exec *e, om_value *v, const om_tensor *t, struct room *from)
 {
-	struct room *own = &e->room[v->id], old = *own;
-
-	hold(e, from->cap, old.cap);
-	*own = *from;
-	*from = old;
-	e->slot[v->id] = *t;
+	hold(e, from->cap, e->room[v->id].cap);
+	swap(e, v, t, from);
 }
 
 bool
@@ -225,9 +232,5 @@ om_value_may_receive(const om_exec *e, const om_value *v)
 void
 om_value_give(om_exec *e, const om_value *from, const om_value *to, const om_tensor *t)
 {
-	const struct room old = e->room[to->id];
-
-	e->room[to->id] = e->room[from->id];
-	e->room[from->id] = old;
-	e->slot[to->id] = *t;
+	swap(e, to, t, &e->room[from->id]);
 }
