@@ -242,6 +242,12 @@ om_slice_beside(const om_op_context *c, uint32_t out, om_slice *s, int axis)
 }
 
 bool
+om_slice_but_last(const om_op_context *c, uint32_t out, om_slice *s)
+{
+	return om_slice_beside(c, out, s, c->out[out].shape.rank - 1);
+}
+
+bool
 om_slice_batch(const om_op_context *c, uint32_t out, om_slice *s)
 {
 	return s->out[out].axis == 0 && om_slice_first(c, out, s);

@@ -93,6 +93,8 @@ bool om_slice_pointwise(const om_op_context *c, uint32_t out, om_slice *s);
 bool om_slice_first(const om_op_context *c, uint32_t out, om_slice *s);
 /* The same if the part is not along `axis`. */
 bool om_slice_beside(const om_op_context *c, uint32_t out, om_slice *s, int axis);
+/* The same along all axes but the last. */
+bool om_slice_but_last(const om_op_context *c, uint32_t out, om_slice *s);
 /* The same along axis 0 of a matrix alone: rows of features. */
 bool om_slice_rows(const om_op_context *c, uint32_t out, om_slice *s);
 /* The same along axis 0 alone. */

@@ -631,21 +631,13 @@ prefix_inplace(const om_op_context *c, uint32_t out, uint32_t in)
 	return out == 0 && in == 0;
 }
 
-/* Rows. */
-static bool
-prefix_slice(const om_op_context *c, uint32_t out, om_slice *s)
-{
-	s->in[0] = s->out[out];
-	return s->out[out].axis + 1 < c->out[out].shape.rank;
-}
-
 const om_opdef om_ops_cpu_attention[] = {
 	{.domain = OM_CPU_DOMAIN, .name = "Attention", .brief = "softmax(scale Q K^T + masks) V of views of tensors", .since = 1,
 	 .min_in = 3, .max_in = 7, .min_out = 1, .max_out = 1, .attrs = attention_attrs, .infer = attention_infer,
 	 .cpu = reference_run, .scratch = reference_workspace, .cost = attention_cost,
 	 .input_types = {REAL, LIKE(0), LIKE(0), LIKE(0), LIKE(0), OF(BOOL), OF(INT64)}},
 	{.domain = OM_CPU_DOMAIN, .name = "PrefixSoftmax", .brief = "softmax of the first elements along the last axis, and 0 after them",
-	 .since = 1, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .infer = prefix_infer, .slice = prefix_slice, .inplace = prefix_inplace,
+	 .since = 1, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .infer = prefix_infer, .slice = om_slice_but_last, .inplace = prefix_inplace,
 	 .cpu = prefix_run, .input_types = {REAL, OF(INT64)}},
 	{0}
 };

@@ -337,13 +337,11 @@ conv_slice(const om_op_context *c, uint32_t out, om_slice *s)
 		&& om_slice_window(c, s, axis - 1, l.is_channels_first ? axis + 1 : axis, &w));
 }
 
-/* Rows. */
 static bool
 matmul_slice(const om_op_context *c, uint32_t out, om_slice *s)
 {
 	residual_part(c, s);
-	s->in[IMAGE] = s->out[out];
-	return s->out[out].axis + 1 < c->out[out].shape.rank;
+	return om_slice_but_last(c, out, s);
 }
 
 /* ---- Kernels. ---- */

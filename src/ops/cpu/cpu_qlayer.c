@@ -546,14 +546,6 @@ depthwise_cost(const om_op_context *c, om_cost *cost)
 	window_cost(c, read_depthwise, cost);
 }
 
-/* Rows: the matrix is packed in panels of columns. */
-static bool
-matmul_slice(const om_op_context *c, uint32_t out, om_slice *s)
-{
-	s->in[OM_QX] = s->out[out];
-	return s->out[out].axis + 1 < c->out[out].shape.rank;
-}
-
 static const om_attr_spec pack_filter_attrs[] = {{"group", OM_ATTR_INT, .i = 1}, {0}};
 static const om_attr_spec pack_matrix_attrs[] = {{"transB", OM_ATTR_INT}, {0}};
 static const om_attr_spec conv_attrs[] = {
@@ -581,7 +573,7 @@ const om_opdef om_ops_cpu_qlayer[] = {
 	PACK("PackQuantizedMatrix", pack_matrix, "a matrix as panels of columns, for QuantizedMatMul"),
 	LAYER("QuantizedConv", conv, om_last_slice, "convolution of a quantized channels-last image with packed weights"),
 	LAYER("QuantizedDepthwiseConv", depthwise, om_last_slice, "depthwise convolution of a quantized channels-last image"),
-	LAYER("QuantizedMatMul", matmul, matmul_slice, "product of a quantized tensor with a packed matrix"),
+	LAYER("QuantizedMatMul", matmul, om_slice_but_last, "product of a quantized tensor with a packed matrix"),
 	{0}
 };
 
