@@ -31,7 +31,7 @@ typedef struct om_tile_rule {
 typedef struct om_tile_work {
 	om_cost cost;
 	double constant;          /* bytes of constants, which each part reads as a whole */
-	bool is_view;             /* it does not run */
+	double time;              /* of the op, in nanoseconds; 0: it is a view, which does not run */
 } om_tile_work;
 
 /* The ops that run, and the storage of their values. */
@@ -223,6 +223,7 @@ typedef struct om_tile_known {
 	struct om_tile_memo **slot; /* open addressing */
 	size_t nmemo, nslot;
 	uint64_t simulated, most; /* effort: spent, and the limit */
+	double most_time;         /* of a path, in nanoseconds, if time is limited */
 	bool is_limited, may_scatter;
 	struct om_tile_paths *program; /* those with copies */
 } om_tile_known;
@@ -251,7 +252,6 @@ typedef struct om_tile_paths {
 	om_tile_reached *at;      /* [ncut] the last path */
 	om_tile_copy *copy;       /* that the program has */
 	uint32_t ncopy;
-	double most_time;         /* limit of the time, from that of the given program */
 	double flops;             /* of the copies */
 	struct om_tile_paths *next; /* in om_tile_known.program */
 } om_tile_paths;

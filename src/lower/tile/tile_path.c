@@ -39,7 +39,7 @@ struct cost {
 	uint64_t peak;            /* 0: not simulated; UINT64_MAX: it cannot be divided so */
 	uint64_t bound;           /* of `peak`, from below; 0: not computed */
 	uint32_t nstep;
-	double time;              /* nanoseconds of its steps */
+	double time;              /* nanoseconds of its steps; 0: time is not limited */
 };
 
 static const struct cost none = {.peak = UINT64_MAX};
@@ -162,7 +162,7 @@ simulate(om_tile_paths *s, struct interval *i, uint32_t bands, struct cost *cost
 	if (make_region(s, i) && om_tile_code_new(&i->region, bands, i->join, s->known->scratch, &c)) {
 		cost->peak = om_tile_sweep(s->g, &c, &i->region, NULL);
 		cost->nstep = (uint32_t)c.nstep;
-		cost->time = om_tile_time(s->g, &c);
+		cost->time = s->request.most_times == 0 ? 0 : om_tile_time(s->g, &c);
 		s->known->simulated += c.nstep;
 	}
 	om_arena_clear(s->known->scratch);
@@ -384,7 +384,7 @@ om_tile_is_complete(const om_tile_paths *s)
 	const om_tile_reached *last = &s->at[s->ncut - 1];
 
 	return last->is_reached && last->ops <= s->request.most_ops
-	    && (s->request.most_times == 0 || last->time <= s->most_time);
+	    && (s->request.most_times == 0 || last->time <= s->known->most_time);
 }
 
 const char *
@@ -471,7 +471,7 @@ is_cut(const om_tile_graph *g, uint32_t i)
 	if (i == 0 || i == g->nop)
 		return true;
 	return g->live[i] < g->live[i + 1] || g->live[i] < g->live[i - 1]
-		|| (g->live[i] <= g->live[i - 1] && om_op_cost(g->op[i - 1]).bytes < om_op_cost(g->op[i - 1]).flops);
+		|| (g->live[i] <= g->live[i - 1] && g->work[i - 1].cost.bytes < g->work[i - 1].cost.flops);
 }
 
 static void
@@ -491,7 +491,6 @@ void
 om_tile_paths_begin(om_tile_paths *s)
 {
 	s->g = om_tile_graph_new(s->p, &s->request, s->mem);
-	s->most_time = s->most_time > 0 ? s->most_time : s->g->time[s->g->nop] * s->request.most_times;
 	list_cuts(s);
 }
 

@@ -27,8 +27,7 @@ vary(om_session *session, const om_tile_paths *given, const om_tile_copy *copy, 
 {
 	om_prog *p;
 
-	*out = (om_tile_paths){.known = given->known, .request = given->request, .most_time = given->most_time,
-		.next = given->known->program};
+	*out = (om_tile_paths){.known = given->known, .request = given->request, .next = given->known->program};
 	OM_TRY(om_prog_copy(session, given->p, &p));
 	out->mem = om_arena_new();
 	out->p = p;
@@ -369,6 +368,7 @@ om_tile_searcher_new(om_session *session, const om_prog *p, const om_tile_reques
 		.may_scatter = !r->only_concat && om_opset_version(p, "") >= FIRST_SCATTER};
 	s->given = (om_tile_paths){.known = &s->known, .mem = s->known.mem, .p = p, .request = *r};
 	om_tile_paths_begin(&s->given);
+	s->known.most_time = s->given.g->time[s->given.g->nop] * r->most_times;
 	return s;
 }
 

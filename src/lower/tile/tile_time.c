@@ -24,7 +24,7 @@ constant_bytes(const om_op *op)
 static om_tile_work
 work_of(const om_op *op)
 {
-	om_tile_work w = {om_op_cost(op), constant_bytes(op), om_op_time(op) == 0};
+	om_tile_work w = {om_op_cost(op), constant_bytes(op), om_op_time(op)};
 
 	w.constant = w.constant < w.cost.bytes ? w.constant : w.cost.bytes;
 	return w;
@@ -37,20 +37,19 @@ om_tile_time_init(om_tile_graph *g)
 	g->time = OM_NEWN(g->mem, double, (size_t)g->nop + 1);
 	for (uint32_t i = 0; i < g->nop; i++) {
 		g->work[i] = work_of(g->op[i]);
-		g->time[i + 1] = g->time[i] + om_op_time(g->op[i]);
+		g->time[i + 1] = g->time[i] + g->work[i].time;
 	}
 }
 
 /* Rows that are computed together are computed as a whole. */
 static double
-part_time(const om_tile_graph *g, const om_tile_step *s)
+part_time(const om_tile_work *w, const om_tile_step *s)
 {
-	const om_tile_work *w = &g->work[g->position[s->op->id]];
 	const int64_t unit = w->cost.rows > 1 && s->kind == OM_TILE_PART ? w->cost.rows : 1, rows = s->part.hi - s->part.lo;
 	const double share = (double)((rows + unit - 1) / unit * unit) / (double)((s->rule->length + unit - 1) / unit * unit);
 	const om_cost part = {.flops = w->cost.flops * share, .bytes = w->constant + (w->cost.bytes - w->constant) * share};
 
-	return w->is_view ? 0 : om_cost_time(&part);
+	return w->time == 0 ? 0 : om_cost_time(&part);
 }
 
 /* Of the inputs of a step, those from `from` on, up to `end`, are moved. */
@@ -81,10 +80,10 @@ step_time(const om_tile_graph *g, const om_tile_code *c, const om_tile_step *s)
 {
 	switch (s->kind) {
 	case OM_TILE_OP:
-		return om_op_time(s->op);
+		return g->work[g->position[s->op->id]].time;
 	case OM_TILE_PART:
 	case OM_TILE_PARTIAL:
-		return part_time(g, s);
+		return part_time(&g->work[g->position[s->op->id]], s);
 	case OM_TILE_CUT:
 		return om_tile_is_contiguous(c->piece[s->in[0]].of, s->part.axis) ? 0 : move_time(c, s, 0, 1);
 	case OM_TILE_CONCATENATE:
