@@ -1,7 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measuring models one after the other."""
+"""Measuring models one after the other, by the command that ONNXMEM names."""
+import os
+import subprocess
 import sys
 import tempfile
+
+COMMAND = os.environ.get("ONNXMEM", "onnxmem")
+
+
+def call(*words):
+    """What the command prints; RuntimeError with its message if it fails."""
+    done = subprocess.run((COMMAND,) + words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError((done.stderr.strip().splitlines() or ["status %d" % done.returncode])[-1])
+    return done.stdout
 
 
 def found_of(models, measure):

@@ -276,9 +276,7 @@ def tools(folder, cache):
 def machine(executors, a):
     """The environment, for the head of the page."""
     words = {"time": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"), "threads": a.threads, "cpus": a.cpus,
-             "rounds": a.rounds, "seconds": a.seconds, "isa": os.environ.get("ONNXMEM_ISA", "the best")}
-    with open("/proc/cpuinfo") as f:
-        words["cpu"] = next((line.split(":")[1].strip() for line in f if line.startswith("model name")), "unknown")
+             "rounds": a.rounds, "seconds": a.seconds, "isa": os.environ.get("ONNXMEM_ISA", "the best"), "cpu": tables.processor()}
     words["start"] = {e.name: e.start() for e in executors if isinstance(e, Ours)}
     words["builds"] = {e.name: e.digest for e in executors if isinstance(e, Ours)}
     git = subprocess.run(["git", "-C", HERE, "describe", "--always", "--dirty"], capture_output=True, text=True)

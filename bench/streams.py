@@ -12,20 +12,10 @@ of workers: the arenas, the waits, the shortest times of all turns and their rat
 import argparse
 import json
 import os
-import subprocess
 import sys
 
 import each
 import tables
-
-COMMAND = os.environ.get("ONNXMEM", "onnxmem")
-
-
-def call(*words):
-    done = subprocess.run((COMMAND,) + words, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError((done.stderr.strip().splitlines() or ["status %d" % done.returncode])[-1])
-
 
 def read(path):
     with open(path, encoding="utf-8") as f:
@@ -36,8 +26,8 @@ def plan(model, workers, o, folder):
     """The path of the plan, its report, and the ops of its streams."""
     path, said, document = (os.path.join(folder, "%d.%s" % (workers, kind)) for kind in ("onnx", "json", "plan"))
     words = ["--target", "cpu", "-q"] + (["--streams", str(workers)] if workers > 1 else ["--threads", "1"]) + (["--precise"] if o.precise else [])
-    call("plan", model, path, "--sidecar", document, *words)
-    call("report", model, "--json", said, *words)
+    each.call("plan", model, path, "--sidecar", document, *words)
+    each.call("report", model, "--json", said, *words)
     return path, read(said), read(document).get("streams", {}).get("ops", [])
 
 
@@ -45,14 +35,14 @@ def run(path, o, folder, save=None):
     stats = os.path.join(folder, "stats.json")
     words = ["--save", save] if save else []
     one = ["--threads", "1"]
-    call("run", path, "--fill", "deterministic", "--repeat", str(o.repeat), "--stats", stats, "-q", *one, *words)
+    each.call("run", path, "--fill", "deterministic", "--repeat", str(o.repeat), "--stats", stats, "-q", *one, *words)
     return read(stats)["best_ms"]
 
 
 def path_gain(path, streams, o, folder):
     """The time of one worker over that of the streams, by the shortest time of each op."""
     trace = os.path.join(folder, "trace.json")
-    call("run", path, "--fill", "deterministic", "--threads", "1", "--repeat", str(o.turns * o.repeat), "--profile", trace, "-q")
+    each.call("run", path, "--fill", "deterministic", "--threads", "1", "--repeat", str(o.turns * o.repeat), "--profile", trace, "-q")
     ms = {e["args"]["output"]: e["args"]["least_ms"] for e in read(trace)["traceEvents"] if e["ph"] == "X"}
     finish, free = {}, {}
     for name, stream, *waits in streams:

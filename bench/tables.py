@@ -18,6 +18,12 @@ FAMILIES = (
 )
 
 
+def processor():
+    """The name of the processor."""
+    with open("/proc/cpuinfo", encoding="utf-8") as f:
+        return next((line.split(":")[1].strip() for line in f if line.startswith("model name")), "unknown")
+
+
 # ---- Numbers of a row. ----
 
 def executors(row):

@@ -13,11 +13,12 @@ import json
 import math
 import os
 import statistics
-import subprocess
 import sys
-import tempfile
 
-COMMAND = os.environ.get("ONNXMEM", "onnxmem")
+import each
+import tables
+import tile
+
 TOP = """# Tiling for the executor
 
 What `--target cpu --tile --extra-flops {extra}` reaches ([tile](../passes/tile.md)), made by `bench/tile_cpu.py` on {day}, {cpu}, one thread, load average {load}. Bytes of arenas, scratch of kernels included: *file order*, of the model as it
@@ -30,42 +31,33 @@ in another order. *Search*: seconds of processor time of a report with `--tile`,
 """
 
 
-def call(*words):
-    done = subprocess.run((COMMAND,) + words, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError((done.stderr.strip().splitlines() or ["status %d" % done.returncode])[-1])
-    return done.stdout
-
-
 def report(model, *words):
     before = os.times()
-    text = call("report", model, "--json", "-", "-q", *words)
+    text = each.call("report", model, "--json", "-", "-q", *words)
     after = os.times()
     return json.loads(text), after.children_user + after.children_system - before.children_user - before.children_system
 
 
 def plan(model, out, *words):
-    call("plan", model, out, "--target", "cpu", "--threads", "1", "-q", *words)
+    each.call("plan", model, out, "--target", "cpu", "--threads", "1", "-q", *words)
 
 
 def cpu_ms(path, repeat, folder, *words):
     stats = os.path.join(folder, "stats.json")
-    call("run", path, "--fill", "deterministic", "--threads", "1", "--repeat", str(repeat), "--stats", stats, "-q", *words)
+    each.call("run", path, "--fill", "deterministic", "--threads", "1", "--repeat", str(repeat), "--stats", stats, "-q", *words)
     with open(stats, encoding="utf-8") as f:
         return json.load(f)["best_cpu_ms"]
 
 
-def difference(first, second):
+def outputs(path):
     import numpy
-    most = 0.0
-    with numpy.load(first) as a, numpy.load(second) as b:
-        for name in a.files:
-            x, y = a[name].astype("float64"), b[name].astype("float64")
-            if not (numpy.isfinite(x) == numpy.isfinite(y)).all():
-                return math.inf
-            if x.size:
-                most = max(most, float(numpy.nanmax(numpy.abs(x - y)) / (numpy.abs(x).max() or 1)))
-    return most
+    with numpy.load(path) as f:
+        return [f[name] for name in sorted(f.files)]
+
+
+def difference(first, second):
+    most = tile.difference(outputs(first), outputs(second))
+    return math.inf if most is None else most
 
 
 def measure(model, o, folder):
@@ -88,8 +80,8 @@ def measure(model, o, folder):
             times[way].append(cpu_ms(path, o.repeat, folder))
     for way in ("tiled", "lowest"):
         row[way + "_time"] = statistics.median(t / u for t, u in zip(times[way], times["untiled"]))
-    row["ms"] = min(times["untiled"])
     row["difference"] = max(difference(os.path.join(folder, "untiled.npz"), os.path.join(folder, w + ".npz")) for w in ("tiled", "lowest"))
+    print(line(row), end="", flush=True)
     return row
 
 
@@ -100,20 +92,12 @@ def line(r):
             f"| {r['difference']:.0e} | {r['lowest_search']:.0f} |\n")
 
 
-mean = statistics.geometric_mean
-
-
 def end(rows):
     def of(key):
-        return mean([r[key] / r["file_order"] for r in rows])
+        return statistics.geometric_mean([r[key] / r["file_order"] for r in rows])
     return (f"\nGeometric means of {len(rows)} models, of the file order: untiled {of('untiled'):.3f}, tiled {of('tiled'):.3f}, lowest {of('lowest'):.3f}; "
-            f"times {mean([r['tiled_time'] for r in rows]):.3f} and {mean([r['lowest_time'] for r in rows]):.3f}. "
+            f"times {statistics.geometric_mean([r['tiled_time'] for r in rows]):.3f} and {statistics.geometric_mean([r['lowest_time'] for r in rows]):.3f}. "
             f"The largest time within the limit is {max(r['tiled_time'] for r in rows):.2f}.\n")
-
-
-def cpu_name():
-    with open("/proc/cpuinfo", encoding="utf-8") as f:
-        return next((text.split(":")[1].strip() for text in f if text.startswith("model name")), "unknown processor")
 
 
 def main():
@@ -125,19 +109,13 @@ def main():
     p.add_argument("--page")
     p.add_argument("models", nargs="+", metavar="MODEL")
     o = p.parse_args()
-    rows, load = [], os.getloadavg()[0]
-    for model in o.models:
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                rows.append(measure(model, o, folder))
-                print(line(rows[-1]), end="", flush=True)
-            except RuntimeError as e:
-                print(f"{model}: {e}", flush=True)
+    load = os.getloadavg()[0]
+    rows = each.found_of(o.models, lambda model, folder: measure(model, o, folder))
     if not rows:
         return 1
     print(end(rows))
     if o.page:
-        top = TOP.format(extra=o.extra_flops, day=datetime.date.today(), cpu=cpu_name(), load=f"{load:.0f} to {os.getloadavg()[0]:.0f}", turns=o.turns, repeat=o.repeat)
+        top = TOP.format(extra=o.extra_flops, day=datetime.date.today(), cpu=tables.processor(), load=f"{load:.0f} to {os.getloadavg()[0]:.0f}", turns=o.turns, repeat=o.repeat)
         with open(o.page, "w", encoding="utf-8") as f:
             f.write(top + "".join(line(r) for r in rows) + end(rows))
     return 0
