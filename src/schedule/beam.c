@@ -13,6 +13,14 @@ struct beam_state {
 	uint32_t from, unit, size;
 	uint32_t next;               /* the next state of the same size; 0 ends the list */
 	uint32_t at;                 /* index of its set */
+	uint32_t serial;             /* states that were made before it */
+	bool is_expanded;            /* and may be on the way to the best order */
+};
+
+/* A unit that can run next. */
+struct candidate {
+	uint32_t unit;
+	om_move move;
 };
 
 struct beam {
@@ -22,6 +30,10 @@ struct beam {
 	uint64_t *nodes;
 	struct beam_state *state;         /* index 0 is unused */
 	size_t n, cap;
+	uint32_t nmade;
+	uint32_t *spare_state;       /* of states that were not expanded */
+	size_t nspare_state, capspare_state;
+	struct candidate *candidate; /* room for all units */
 	uint32_t *first;             /* by size: the first state of its list */
 	uint64_t *set;
 	size_t nset, capset;
@@ -44,50 +56,68 @@ alloc_set(struct beam *b)
 	return (uint32_t)b->nset++;
 }
 
+/* Store a state, in the place of one that nothing refers to if there is such a place. */
+static uint32_t
+store_state(struct beam *b, struct beam_state new)
+{
+	new.serial = b->nmade++;
+	if (!b->nspare_state) {
+		OM_PUSH(b->mem, b->state, b->n, b->cap, new);
+		return (uint32_t)b->n - 1;
+	}
+	const uint32_t k = b->spare_state[--b->nspare_state];
+	b->state[k] = new;
+	return k;
+}
+
 static void
 add_state(struct beam *b, uint32_t from, uint32_t unit, const om_move *m)
 {
 	const struct beam_state *s = &b->state[from];
 	const uint32_t size = s->size + b->g->unit[unit + 1] - b->g->unit[unit];
-	const struct beam_state new = {m->step > s->peak ? m->step : s->peak, m->live_bytes,
-		s->hash + om_mix(unit + UINT64_C(0x9e3779b97f4a7c15)), from, unit, size, b->first[size],
-			alloc_set(b)};
+	const uint32_t k = store_state(b, (struct beam_state){m->step > s->peak ? m->step : s->peak, m->live_bytes,
+		s->hash + om_mix(unit + UINT64_C(0x9e3779b97f4a7c15)), from, unit, size, b->first[size], alloc_set(b), 0, false});
 
-	OM_PUSH(b->mem, b->state, b->n, b->cap, new);
-	const uint32_t k = (uint32_t)b->n - 1;
 	b->first[size] = k;
 	memcpy(set_of(b, k), set_of(b, from), b->g->width * sizeof *b->set);
 	om_set_run_unit(b->g, set_of(b, k), unit);
 }
 
-/* Add a state for each ready unit, or only one for a unit that can run at once. */
-static void
-expand_state(struct beam *b, uint32_t k)
+/* The ready units that keep the peak below the upper bound, or only one that can run at once: it dominates the others. */
+static uint32_t
+candidates_of(const struct beam *b, uint32_t k)
 {
 	const uint64_t live_bytes = b->state[k].live_bytes;
 	const uint64_t within = b->state[k].peak > b->level ? b->state[k].peak : b->level;
-	const size_t before = b->n;
+	uint32_t n = 0;
 
-	--*b->nodes;
 	for (uint32_t u = 0; (u = om_set_next_ready(b->g, set_of(b, k), u)) < b->g->nunit; u++) {
 		const om_move m = om_unit_move(b->g, set_of(b, k), live_bytes, u);
 		if (m.step >= b->upper)
 			continue;
-		if (m.live_bytes <= live_bytes && m.step <= within)
-			while (b->n > before) {  /* the others are dominated */
-				const struct beam_state *s = &b->state[--b->n];
-				b->first[s->size] = s->next;
-				OM_PUSH(b->mem, b->spare, b->nspare, b->capspare, s->at);
-			}
-		add_state(b, k, u, &m);
-		if (m.live_bytes <= live_bytes && m.step <= within)
-			return;
+		const bool is_at_once = m.live_bytes <= live_bytes && m.step <= within;
+		n = is_at_once ? 0 : n;
+		b->candidate[n++] = (struct candidate){u, m};
+		if (is_at_once)
+			break;
 	}
+	return n;
+}
+
+static void
+expand_state(struct beam *b, uint32_t k)
+{
+	const uint32_t n = candidates_of(b, k);
+
+	--*b->nodes;
+	b->state[k].is_expanded = true;
+	for (uint32_t i = 0; i < n; i++)
+		add_state(b, k, b->candidate[i].unit, &b->candidate[i].move);
 }
 
 struct beam_rank {
 	uint64_t peak, live_bytes, hash;
-	uint32_t state;
+	uint32_t serial, state;
 };
 
 static bool
@@ -99,7 +129,7 @@ is_better(const struct beam_rank *x, const struct beam_rank *y)
 		return x->live_bytes < y->live_bytes;
 	if (x->hash != y->hash)
 		return x->hash < y->hash;
-	return x->state < y->state;
+	return x->serial < y->serial;
 }
 
 /* Restore the heap below `at`, the best on top; only the entry at `at` is out of
@@ -132,6 +162,17 @@ pop_best(struct beam_rank *heap, size_t n)
 	return &heap[n - 1];
 }
 
+/* The sets of one size are no longer needed, nor the states that were not expanded: no other state comes from them. */
+static void
+release_states(struct beam *b, uint32_t size)
+{
+	for (uint32_t k = b->first[size]; k; k = b->state[k].next) {
+		OM_PUSH(b->mem, b->spare, b->nspare, b->capspare, b->state[k].at);
+		if (!b->state[k].is_expanded)
+			OM_PUSH(b->mem, b->spare_state, b->nspare_state, b->capspare_state, k);
+	}
+}
+
 /* Expand the best states of one size, one of each group of equal sets.  Far more
  * states exist than are expanded, so they are in a heap instead of being sorted. */
 static void
@@ -142,7 +183,7 @@ expand_best(struct beam *b, uint32_t size, uint32_t width, struct beam_rank **be
 
 	for (uint32_t k = b->first[size]; k; k = b->state[k].next) {
 		const struct beam_rank r = {b->state[k].peak > b->level ? b->state[k].peak : b->level,
-			b->state[k].live_bytes, b->state[k].hash, k};
+			b->state[k].live_bytes, b->state[k].hash, b->state[k].serial, k};
 		OM_PUSH(b->mem, *beam_rank, n, *cap, r);
 	}
 	for (size_t k = n / 2; k-- > 0;)
@@ -154,8 +195,7 @@ expand_best(struct beam *b, uint32_t size, uint32_t width, struct beam_rank **be
 		kept++;
 		expand_state(b, r->state);
 	}
-	for (uint32_t k = b->first[size]; k; k = b->state[k].next)
-		OM_PUSH(b->mem, b->spare, b->nspare, b->capspare, b->state[k].at);
+	release_states(b, size);
 }
 
 static void
@@ -175,8 +215,8 @@ init_beam(struct beam *b)
 {
 	const struct beam_state none = {0}, root = {.live_bytes = b->g->base, .at = alloc_set(b)};
 
-	OM_PUSH(b->mem, b->state, b->n, b->cap, none);
-	OM_PUSH(b->mem, b->state, b->n, b->cap, root);
+	store_state(b, none);
+	store_state(b, root);
 	om_set_init(b->g, set_of(b, 1));
 	b->first[0] = 1;
 }
@@ -187,7 +227,7 @@ om_subproblem_beam(const om_subproblem *g, uint64_t level, uint64_t upper, uint3
 {
 	om_arena *mem = om_arena_new();
 	struct beam b = {.g = g, .mem = mem, .level = level, .upper = upper, .nodes = nodes,
-		.first = OM_NEWN(mem, uint32_t, (size_t)g->nop + 1)};
+		.candidate = OM_NEWN(mem, struct candidate, g->nunit), .first = OM_NEWN(mem, uint32_t, (size_t)g->nop + 1)};
 	struct beam_rank *beam_rank = NULL;
 	size_t cap = 0;
 	uint32_t best;
