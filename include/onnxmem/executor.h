@@ -58,6 +58,8 @@ typedef struct om_exec_options {
 	                      program; used by the thread that runs, and must outlive the executor.  NULL: there is one rank */
 	bool keep_states;        /* inputs that outputs replace in the next run stay on the device where a plan permits it: their
 	                      elements are copied there in the run after om_exec_input(), and back by om_exec_fetch_states() */
+	bool no_capture;         /* a device gets each command of a run anew.  Else the first run has it capture the commands of ops that follow
+	                      each other there, and later ones replay them, where the device can; not with `poison` or `profile` */
 } om_exec_options;
 
 /* The initializer of om_exec_options, with members that differ from the defaults:
@@ -88,6 +90,8 @@ typedef struct om_exec_stats {
 	uint64_t runs;              /* completed runs */
 	uint64_t device_bytes;      /* of memory of the device: arenas, constants, values outside of the plan */
 	uint64_t transferred_bytes; /* copied to and from the device by all runs, and by om_exec_fetch_states() */
+	uint64_t captured_commands; /* that the device captured: launches, and copies in its memory */
+	uint64_t replays;           /* of captured commands, as often as they were started, by all runs */
 	const om_exec_op *op;       /* with `profile`: ops that ran, in order of their first call */
 	uint32_t nop;               /* how many */
 } om_exec_stats;

@@ -195,7 +195,8 @@ class ExecOptions(c.Structure):
                 ("kernels", c.c_void_p), ("max_memory", c.c_uint64), ("max_iterations", c.c_uint64),
                 ("threads", c.c_uint32), ("precise", c.c_bool), ("cache", c.c_char_p), ("device", c.c_void_p),
                 ("device_options", c.c_char_p), ("streams", c.c_uint32),
-                ("arena", c.c_void_p), ("narena", c.c_uint32), ("comm", c.c_void_p), ("keep_states", c.c_bool)]
+                ("arena", c.c_void_p), ("narena", c.c_uint32), ("comm", c.c_void_p), ("keep_states", c.c_bool),
+                ("no_capture", c.c_bool)]
 
 
 class ExecOp(c.Structure):
@@ -205,7 +206,8 @@ class ExecOp(c.Structure):
 class ExecStats(c.Structure):
     _fields_ = [("arena_bytes", c.c_uint64), ("weight_bytes", c.c_uint64), ("unplanned_bytes", c.c_uint64),
                 ("object_bytes", c.c_uint64), ("copied_bytes", c.c_uint64), ("steps", c.c_uint64), ("runs", c.c_uint64),
-                ("device_bytes", c.c_uint64), ("transferred_bytes", c.c_uint64), ("op", c.POINTER(ExecOp)), ("nop", c.c_uint32)]
+                ("device_bytes", c.c_uint64), ("transferred_bytes", c.c_uint64), ("captured_commands", c.c_uint64),
+                ("replays", c.c_uint64), ("op", c.POINTER(ExecOp)), ("nop", c.c_uint32)]
 
 
 class Interval(c.Structure):

@@ -134,7 +134,8 @@ uint64_t om_cli_allowed(const om_growth *g, uint64_t before);
 #define OM_CLI_RUN_LIMITS                                                                                   \
 	{"max-iterations", "N", "iterations of all loops of a run together [10^9]"},                             \
 	{"cache", "DIR", "keep the weights, as kernels read them, in files of this folder, which later\n"     \
-		"                            runs map instead of making them again"}
+		"                            runs map instead of making them again"},                                        \
+	{"no-capture", NULL, "a device gets each command of a run anew, instead of replaying those that it captured"}
 
 om_status om_cli_run_limits(om_cli *c, om_exec_options *o);
 

@@ -122,5 +122,6 @@ om_cli_run_limits(om_cli *c, om_exec_options *o)
 		OM_TRY(om_cli_size(c, "option --max-memory", memory, &o->max_memory));
 	OM_TRY(om_cli_threads(c, &o->threads));
 	o->precise = om_cli_has(c, "precise");
+	o->no_capture = om_cli_has(c, "no-capture");
 	return om_cli_number(c, "max-iterations", 1, UINT64_MAX, &o->max_iterations);
 }

@@ -343,6 +343,9 @@ print_sizes(const om_cli *c, const struct run *r, const uint64_t *arena)
 			r->sum_ms / (double)s->runs);
 	else
 		printf("; %.3f ms\n", r->best_ms);
+	if (c->device)
+		printf("device %s: %llu bytes copied to it and from it, %llu commands captured, %llu replays\n", c->device,
+			(unsigned long long)s->transferred_bytes, (unsigned long long)s->captured_commands, (unsigned long long)s->replays);
 }
 
 /* ---- Files. ---- */
@@ -359,13 +362,18 @@ write_stats(om_cli *c, FILE *to, const void *arg)
 	const struct run *r = arg;
 	const om_exec_stats *s = om_exec_get_stats(r->exec);
 
-	return write_json(c, to, json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f}",
+	json_t *j = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f}",
 		"schema", "onnxmem-run/1", "runs", (json_int_t)s->runs,
 		"arena_bytes", (json_int_t)s->arena_bytes, "weight_bytes", (json_int_t)s->weight_bytes,
 		"unplanned_bytes", (json_int_t)s->unplanned_bytes, "copied_bytes", (json_int_t)s->copied_bytes,
 		"steps", (json_int_t)s->steps,
 		"best_ms", r->best_ms, "mean_ms", s->runs ? r->sum_ms / (double)s->runs : 0.0,
-		"best_cpu_ms", r->best_cpu_ms));
+		"best_cpu_ms", r->best_cpu_ms);
+	if (c->device)
+		json_object_update_new(j, json_pack("{s:I, s:I, s:I, s:I}", "device_bytes", (json_int_t)s->device_bytes,
+			"transferred_bytes", (json_int_t)s->transferred_bytes, "captured_commands", (json_int_t)s->captured_commands,
+			"replays", (json_int_t)s->replays));
+	return write_json(c, to, j);
 }
 
 /* A name as a JSON string; in invalid UTF-8, non-ASCII bytes are replaced. */

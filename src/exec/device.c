@@ -135,6 +135,7 @@ om_exec_device_free(om_exec *e)
 	if (!d || !d->device)
 		return;
 	om_exec_device_stop(e);
+	om_exec_device_stretches_free(d);
 	for (uint32_t k = 0; k < e->prog->nop; k++)
 		if (d->op[k].done)
 			d->ops->event_free(d->op[k].done);
@@ -486,5 +487,6 @@ om_exec_device_prepare(om_exec *e)
 		OM_TRY(om_exec_device_fail(d, d->ops->stream_create(d->device, &d->stream[k]), NULL, "a stream cannot be made"));
 	om_exec_device_order(e, n, &d->streams);
 	OM_TRY(om_streams_verify(e->session, e->prog, e->plan, &d->streams));
-	return get_events(d);
+	OM_TRY(get_events(d));
+	return om_exec_device_stretches(e);
 }

@@ -28,6 +28,7 @@ struct device_op {
 	uint32_t nlaunch;
 	om_event *done;          /* recorded after it; NULL: no stream waits for it */
 	struct device_state *state; /* that it copies; NULL: it copies another value, or is no copy */
+	struct device_stretch *stretch; /* that it is captured in; NULL: in none */
 };
 
 /* A state that stays on the device. */
@@ -61,6 +62,9 @@ struct device_run {
 	size_t ncode, capcode;
 	struct device_state *state;
 	uint32_t nstate;
+	om_event *joint[OM_MOST_STREAMS]; /* after what a stream has, where streams are joined for a stretch */
+	const struct device_stretch *capturing; /* whose commands are captured now; NULL: commands run */
+	uint64_t commands;       /* launches and copies on the device that were given to it, captured ones once */
 };
 
 /* Is the program, in part, for a device?  Then open it: before memory is taken.  OM_UNSUPPORTED if it cannot be opened. */
@@ -77,6 +81,12 @@ om_status om_exec_device_before(om_exec *e, const om_op *op);
 om_status om_exec_device_after(om_exec *e, const om_op *op);
 /* The step of an op on the device. */
 om_status om_exec_device_step(struct step *s);
+/* Enqueue the copy that a step is, in this stream, if its state is not there already. */
+om_status om_exec_device_copy(struct device_run *d, const struct step *s, om_stream *stream);
+/* Record the event that other streams wait for after the op. */
+om_status om_exec_device_record(struct device_run *d, const om_op *op);
+/* Wait for a stream, from 1; `op` NULL: at the end of a run. */
+om_status om_exec_device_sync(struct device_run *d, uint32_t stream, const om_op *op);
 /* After a failure, which the message is about: nothing uses the memory of the caller any more. */
 void om_exec_device_stop(om_exec *e);
 /* Wait for all; at the end of a run. */
@@ -98,6 +108,17 @@ om_status om_exec_device_memory(struct device_run *d, uint64_t bytes, const char
 om_status om_exec_device_states(om_exec *e);
 /* The caller has given elements for a parameter. */
 void om_exec_device_given(om_exec *e, const om_value *param);
+
+/* ---- device_capture.c ---- */
+
+/* After streams were chosen: find what is captured. */
+om_status om_exec_device_stretches(om_exec *e);
+void om_exec_device_stretches_free(struct device_run *d);
+/* Enqueue the stretch that begins with a step, which the first call captures; `*n` is the number of its steps, 0 where the steps have
+ * to be run. */
+om_status om_exec_device_replay(om_exec *e, const struct step *step, uint32_t *n);
+/* Has an op of a stream to wait for the event of op `id`, or are they in an order already? */
+bool om_exec_device_waits(const struct device_run *d, uint32_t id);
 
 /* ---- device_streams.c ---- */
 

@@ -14,8 +14,8 @@ stream_of(const struct device_run *d, const om_op *op)
 	return d->stream[d->streams.op[op->id].stream - 1];
 }
 
-static om_status
-sync_stream(struct device_run *d, uint32_t stream, const om_op *op)
+om_status
+om_exec_device_sync(struct device_run *d, uint32_t stream, const om_op *op)
 {
 	const om_device_status st = d->ops->sync(d->stream[stream - 1]);
 
@@ -26,7 +26,7 @@ static om_status
 sync_all(struct device_run *d, const om_op *op)
 {
 	for (uint32_t k = 1; k <= d->streams.n; k++)
-		OM_TRY(sync_stream(d, k, op));
+		OM_TRY(om_exec_device_sync(d, k, op));
 	return OM_OK;
 }
 
@@ -42,8 +42,8 @@ om_exec_device_before(om_exec *e, const om_op *op)
 	for (uint32_t k = 0; k < o->nwait; k++) {
 		const uint32_t id = o->wait[k], stream = d->streams.op[id].stream;
 		if (!o->stream)
-			OM_TRY(sync_stream(d, stream, op));
-		else if (d->op[id].done)
+			OM_TRY(om_exec_device_sync(d, stream, op));
+		else if (d->op[id].done && om_exec_device_waits(d, id))
 			OM_TRY(om_exec_device_fail(d, d->ops->wait(stream_of(d, op), d->op[id].done), op, "it cannot wait"));
 	}
 	return OM_OK;
@@ -57,7 +57,7 @@ om_exec_device_after(om_exec *e, const om_op *op)
 
 /* A state is copied to the device once. */
 static om_device_status
-copy_in_or_out(struct device_run *d, struct step *s)
+copy_in_or_out(struct device_run *d, const struct step *s, om_stream *stream)
 {
 	const om_op *op = s->op;
 	struct device_state *state = d->op[op->id].state;
@@ -67,13 +67,13 @@ copy_in_or_out(struct device_run *d, struct step *s)
 	d->exec->stats.transferred_bytes += om_value_bytes(op->in[0]);
 	if (op->opdef->copies == OM_COPIES_TO_DEVICE) {
 		const struct device_place *to = &d->place[op->out[0]->id];
-		const om_device_status st = d->ops->upload(stream_of(d, op), to->mem, to->at, s->in[0].data, to->bytes, op->id);
+		const om_device_status st = d->ops->upload(stream, to->mem, to->at, s->in[0].data, to->bytes, op->id);
 		if (state)
 			state->is_there = st == OM_DEVICE_OK;
 		return st;
 	}
 	const struct device_place *from = &d->place[op->in[0]->id];
-	return d->ops->download(stream_of(d, op), s->out[0].data, from->mem, from->at, from->bytes, op->id);
+	return d->ops->download(stream, s->out[0].data, from->mem, from->at, from->bytes, op->id);
 }
 
 /* Copy output `k` of an op that makes views, if it is not where the plan says so, or there is no plan. */
@@ -89,25 +89,41 @@ copy_view(struct device_run *d, const om_op *op, uint32_t k)
 	const struct device_place *to = &d->place[op->out[k]->id], *from = &d->place[op->in[view.in]->id];
 	if (to->mem == from->mem && to->at == from->at + view.offset)
 		return OM_DEVICE_OK;
+	d->commands++;
 	return d->ops->copy(stream_of(d, op), to->mem, to->at, from->mem, from->at + view.offset, to->bytes, op->id);
 }
 
+om_status
+om_exec_device_copy(struct device_run *d, const struct step *s, om_stream *stream)
+{
+	return om_exec_device_fail(d, copy_in_or_out(d, s, stream), s->op, "the copy cannot be started");
+}
+
 static om_status
-enqueue(struct device_run *d, struct step *s)
+enqueue(struct device_run *d, const struct step *s)
 {
 	const om_op *op = s->op;
 	const struct device_op *o = &d->op[op->id];
 
 	if (op->opdef->copies)
-		return om_exec_device_fail(d, copy_in_or_out(d, s), op, "the copy cannot be started");
+		return om_exec_device_copy(d, s, stream_of(d, op));
 	for (uint32_t k = 0; o->nlaunch == 0 && k < op->nout; k++)
 		OM_TRY(om_exec_device_fail(d, copy_view(d, op, k), op, "the copy cannot be started"));
 	for (uint32_t k = 0; k < o->nlaunch; k++) {
 		const struct device_launch *l = &o->launch[k];
+		d->commands++;
 		OM_TRY(om_exec_device_fail(d, d->ops->launch(stream_of(d, op), l->code, &l->grid, l->args, l->nargs, op->id), op,
 			"its kernel cannot be started"));
 	}
 	return OM_OK;
+}
+
+om_status
+om_exec_device_record(struct device_run *d, const om_op *op)
+{
+	om_event *done = d->op[op->id].done;
+
+	return done ? om_exec_device_fail(d, d->ops->record(stream_of(d, op), done), op, "its end cannot be recorded") : OM_OK;
 }
 
 /* With a profile, or in a body, the host waits: there the memory of the host is used in every iteration.  With poison it
@@ -116,13 +132,11 @@ om_status
 om_exec_device_step(struct step *s)
 {
 	struct device_run *d = s->exec->device;
-	const struct device_op *o = &d->op[s->op->id];
 	const bool waits = s->exec->options.profile || s->exec->poison || (s->op->opdef->copies && s->op->block != s->exec->prog->first);
 
 	OM_TRY(enqueue(d, s));
-	if (o->done)
-		OM_TRY(om_exec_device_fail(d, d->ops->record(stream_of(d, s->op), o->done), s->op, "its end cannot be recorded"));
-	return waits ? sync_stream(d, d->streams.op[s->op->id].stream, s->op) : OM_OK;
+	OM_TRY(om_exec_device_record(d, s->op));
+	return waits ? om_exec_device_sync(d, d->streams.op[s->op->id].stream, s->op) : OM_OK;
 }
 
 om_status
@@ -150,7 +164,7 @@ check_guard(struct device_run *d, uint32_t arena, uint64_t at, const om_op *op)
 	for (uint64_t k = 0; k < d->exec->guard; k += sizeof got) {
 		const om_device_status st = d->ops->download(d->stream[0], got, d->arena[arena], at + k, sizeof got, 0);
 		OM_TRY(om_exec_device_fail(d, st, op, "guards cannot be read"));
-		OM_TRY(sync_stream(d, 1, op));
+		OM_TRY(om_exec_device_sync(d, 1, op));
 		for (size_t i = 0; i < sizeof got; i++)
 			if (got[i] != POISON_LOW)
 				return om_op_fail(d->exec->session, OM_RUN, op, "it wrote outside of the arena %s", d->exec->plan->arena[arena].name);

@@ -339,6 +339,14 @@ run_step(om_exec *e, struct step *s)
 	return om_poison_at(e, e->last_step[s->op->id]);
 }
 
+/* Steps that the device has captured; `*n` of them. */
+static om_status
+replay_steps(om_exec *e, const struct step *s, uint32_t *n)
+{
+	OM_TRY(check_stop(e));
+	return om_exec_device_replay(e, s, n);
+}
+
 om_status
 om_walk_run(om_exec *e, const om_block *b)
 {
@@ -346,8 +354,12 @@ om_walk_run(om_exec *e, const om_block *b)
 	const bool is_watched = e->options.profile || e->poison || e->device;
 
 	e->stats.steps += w->nrun;
-	for (uint32_t k = 0; k < w->n && is_watched; k++)
-		OM_TRY(run_step(e, &w->step[k]));
+	for (uint32_t k = 0, n = 0; k < w->n && is_watched; k += n + !n) {
+		if (e->device)
+			OM_TRY(replay_steps(e, &w->step[k], &n));
+		if (n == 0)
+			OM_TRY(run_step(e, &w->step[k]));
+	}
 	for (uint32_t k = 0; k < w->n && !is_watched; k++) {
 		OM_TRY(check_stop(e));
 		OM_TRY(w->step[k].run(&w->step[k]));

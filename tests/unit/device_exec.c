@@ -24,22 +24,30 @@ enum { OPS = 20, ROWS = 3, COLUMNS = 8, ELEMENTS = ROWS * COLUMNS };
 
 /* ---- Random programs: of operators whose results are exact, so that all devices have the same bits. ---- */
 
-/* Executors may run again: their inputs stay. */
+/* Run number `run` of an executor has inputs of its own, which stay where they are: it may run again. */
 static om_status
-run_on(bench *b, const om_exec_options *o)
+run_once(bench *b, int run)
 {
-	static float x[2][ELEMENTS];
+	enum { RUNS = 4 };
+	static float of_run[RUNS][2][ELEMENTS];
+	float (*x)[ELEMENTS] = of_run[run % RUNS];
 	om_tensor in[2];
 	const int64_t dim[2] = {ROWS, COLUMNS};
 
 	for (int k = 0; k < ELEMENTS; k++) {
-		x[0][k] = (float)(k % 11 - 5);
-		x[1][k] = (float)(k % 7) / 4 - 1;
+		x[0][k] = (float)((k + run) % 11 - 5);
+		x[1][k] = (float)((k + 3 * run) % 7) / 4 - 1;
 	}
 	for (int k = 0; k < 2; k++)
 		in[k] = (om_tensor){.type = OM_FLOAT32, .shape = om_shape_of(2, dim), .data = x[k]};
-	OM_TRY(bench_exec(b, o));
 	return bench_run(b, in, 2);
+}
+
+static om_status
+run_on(bench *b, const om_exec_options *o)
+{
+	OM_TRY(bench_exec(b, o));
+	return run_once(b, 0);
 }
 
 /* All results after one another. */
@@ -50,13 +58,20 @@ results(const bench *b, float out[3][ELEMENTS])
 		memcpy(out[k], om_exec_result(b->e, k)->data, sizeof out[k]);
 }
 
-static bool
-computes(bench *b, const char *text, const char *passes, bool parallel, const om_exec_options *o, float out[3][ELEMENTS])
+static om_status
+plan_for(bench *b, const char *text, const char *passes, bool parallel)
 {
 	const om_arena_spec arenas[] = {{.name = "host", .device = "cpu"}, {.name = "sim", .device = "sim", .align = 256}};
 	const om_plan_request r = OM_PLAN_REQUEST(.arena = arenas, .narena = 2, .target = OM_TARGET_CPU, .parallel_safe = parallel);
 
-	if (!is_ok(b->s, om_host_request(b->h, &r)) || !is_ok(b->s, bench_plan(b, text, passes)) || !is_ok(b->s, run_on(b, o))) {
+	OM_TRY(om_host_request(b->h, &r));
+	return bench_plan(b, text, passes);
+}
+
+static bool
+computes(bench *b, const char *text, const char *passes, bool parallel, const om_exec_options *o, float out[3][ELEMENTS])
+{
+	if (!is_ok(b->s, plan_for(b, text, passes, parallel)) || !is_ok(b->s, run_on(b, o))) {
 		printf("# in: %s\n", text);
 		return false;
 	}
@@ -156,7 +171,7 @@ dropped_waits_are_refused(void)
 	for (int p = 0; p < PROGRAMS; p++) {
 		unit_draw(&t, &rng, OPS, ROWS, COLUMNS, false);
 		for (uint32_t n = 0, more = 1; more; n++) {
-			const om_exec_options o = OM_EXEC_OPTIONS(.device = om_sim_ops(), .device_options = "seed=1", .streams = 3);
+			const om_exec_options o = OM_EXEC_OPTIONS(.device = om_sim_ops(), .device_options = "seed=1", .streams = 3, .no_capture = true);
 			uint32_t k;
 			CU_ASSERT_FATAL(computes(&b, t.at, PLACE PLAN, false, &o, got));
 			om_stream_op *at = b.e->device ? find_wait(b.e, n, &k) : NULL;
@@ -221,6 +236,177 @@ dropped_copies_are_refused(void)
 	bench_close(&b);
 }
 
+/* ---- Captures. ---- */
+
+/* Each run has other inputs in other memory, and one of them an output there, too. */
+static void
+captured_runs_compute_the_same(void)
+{
+	enum { PROGRAMS = 60, RUNS = 4 };
+	uint64_t rng = 21, commands = 0, replays = 0;
+	bench b = bench_open(), plain = bench_open();
+	struct unit_text t;
+	float want[3][ELEMENTS], got[3][ELEMENTS], bound[ELEMENTS];
+	char options[32];
+
+	for (int k = 0; k < PROGRAMS; k++) {
+		unit_draw(&t, &rng, OPS, ROWS, COLUMNS, false);
+		snprintf(options, sizeof options, "seed=%d", k);
+		om_exec_options o = OM_EXEC_OPTIONS(.device = om_sim_ops(), .device_options = options, .streams = (uint32_t)(k % 5),
+			.no_reuse = k % 8 == 6);
+		CU_ASSERT_FATAL(is_ok(b.s, plan_for(&b, t.at, PLACE PLAN, k % 3 == 0)) && is_ok(b.s, bench_exec(&b, &o)));
+		o.no_capture = true;
+		CU_ASSERT_FATAL(is_ok(plain.s, plan_for(&plain, t.at, PLACE PLAN, k % 3 == 0)) && is_ok(plain.s, bench_exec(&plain, &o)));
+		for (int run = 0; run < RUNS; run++) {
+			CU_ASSERT(is_ok(b.s, om_exec_output(b.e, 0, run == 2 ? bound : NULL, sizeof bound)));
+			CU_ASSERT(is_ok(b.s, run_once(&b, run)) && is_ok(plain.s, run_once(&plain, run)));
+			results(&plain, want);
+			results(&b, got);
+			CU_ASSERT(memcmp(want, got, sizeof want) == 0);
+		}
+		const om_exec_stats *s = om_exec_get_stats(b.e);
+		commands += s->captured_commands;
+		replays += s->replays;
+		CU_ASSERT_EQUAL(s->replays % RUNS, 0);
+		CU_ASSERT_EQUAL(om_exec_get_stats(plain.e)->replays, 0);
+		bench_clear(&b);
+		bench_clear(&plain);
+	}
+	printf("# %d programs: %llu commands captured, %llu replays\n", PROGRAMS, (unsigned long long)commands, (unsigned long long)replays);
+	CU_ASSERT(commands > (uint64_t)(4 * PROGRAMS));
+	CU_ASSERT(replays > (uint64_t)(RUNS * PROGRAMS / 2));
+	bench_close(&b);
+	bench_close(&plain);
+}
+
+/* What is wrong in the captured runs of a device: the commands of one kind are counted, and number `at` is another one. */
+static struct {
+	int waits, launches;     /* so far */
+	int at;
+	char *kept;              /* the address that the launch had when it ran for the first time */
+} wrong;
+
+/* A wait inside of a capture is left out; and one outside, by which streams are joined before captured commands and go on after them. */
+static om_device_status
+leave_out_inside(om_stream *s, om_event *e)
+{
+	return s->device->capture && wrong.waits++ == wrong.at ? OM_DEVICE_OK : om_sim_ops()->wait(s, e);
+}
+
+static om_device_status
+leave_out_outside(om_stream *s, om_event *e)
+{
+	return !s->device->capture && wrong.waits++ == wrong.at ? OM_DEVICE_OK : om_sim_ops()->wait(s, e);
+}
+
+/* A library that keeps an address. */
+static om_device_status
+write_kept(om_device_call *c)
+{
+	const om_arg *a = c->user;
+
+	if (!wrong.kept)
+		wrong.kept = c->pointer(c->device, a->mem, a->at);
+	memset(wrong.kept, 0, a->bytes);
+	return OM_DEVICE_OK;
+}
+
+/* Captured launch number `wrong.at` sets its output to zero where it was in the first run. */
+static om_device_status
+launch_kept(om_stream *s, om_device_code *code, const om_grid *g, const om_arg *args, uint32_t nargs, uint32_t tag)
+{
+	if (!s->device->capture || wrong.launches++ != wrong.at)
+		return om_sim_ops()->launch(s, code, g, args, nargs, tag);
+	for (uint32_t k = 0; k < nargs; k++)
+		if (args[k].kind == OM_ARG_OUT || args[k].kind == OM_ARG_INOUT)
+			return om_sim_ops()->call(s, write_kept, (void *)&args[k], args, nargs, tag);
+	return OM_DEVICE_ARGUMENT;
+}
+
+/* Number `at` of the waits or launches of the device is wrong; is that refused in one of two runs, and do the results agree if not?
+ * False: there are fewer of them. */
+static bool
+is_wrong_at(bench *b, const char *text, const om_device_ops *ops, int at, const int *seen, int *refused, int *needless, const char *why)
+{
+	const om_exec_options o = OM_EXEC_OPTIONS(.device = ops, .device_options = "seed=1", .streams = 3);
+	float want[3][ELEMENTS], got[3][ELEMENTS];
+
+	CU_ASSERT_FATAL(computes(b, text, PLACE PLAN, false, &(om_exec_options)OM_EXEC_OPTIONS(.device = om_sim_ops()), want));
+	wrong.waits = wrong.launches = 0;
+	wrong.kept = NULL;
+	wrong.at = at;
+	CU_ASSERT_FATAL(is_ok(b->s, bench_exec(b, &o)));
+	om_status st = run_once(b, 0);
+	if (st == OM_OK)
+		st = run_once(b, 0);
+	const bool is_there = *seen > at;
+	if (is_there && st != OM_OK) {
+		CU_ASSERT_PTR_NOT_NULL(strstr(om_message(b->s), why));
+		++*refused;
+	} else if (is_there) {
+		results(b, got);
+		CU_ASSERT(is_same(want, got));
+		++*needless;
+	}
+	bench_clear(b);
+	return is_there;
+}
+
+/* Each wait of captured runs is left out.  One is needless where another one that is not left out gives the same order: outside of
+ * captures where a stream has nothing to wait for. */
+static void
+drop_waits(const char *where, om_device_status (*leave_out)(om_stream *, om_event *), int *refused, int *needless)
+{
+	enum { PROGRAMS = 12 };
+	uint64_t rng = 5;
+	om_device_ops ops = *om_sim_ops();
+	bench b = bench_open();
+	struct unit_text t;
+
+	ops.wait = leave_out;
+	for (int p = 0; p < PROGRAMS; p++) {
+		unit_draw(&t, &rng, OPS, ROWS, COLUMNS, false);
+		for (int at = 0; is_wrong_at(&b, t.at, &ops, at, &wrong.waits, refused, needless, ""); at++)
+			;
+	}
+	printf("# of %d dropped waits %s captures %d are refused, and %d change nothing\n", *refused + *needless, where, *refused, *needless);
+	bench_close(&b);
+}
+
+static void
+dropped_waits_of_captures_are_found(void)
+{
+	int refused[2] = {0}, needless[2] = {0};
+
+	drop_waits("inside of", leave_out_inside, &refused[0], &needless[0]);
+	drop_waits("around", leave_out_outside, &refused[1], &needless[1]);
+	CU_ASSERT(refused[0] > 3 * needless[0] && refused[0] > 20);
+	CU_ASSERT(refused[1] > 0);
+}
+
+/* Each launch of a captured run uses the address of the first replay. */
+static void
+stale_addresses_of_captures_are_named(void)
+{
+	enum { PROGRAMS = 12 };
+	uint64_t rng = 8;
+	int refused = 0, needless = 0;
+	om_device_ops ops = *om_sim_ops();
+	bench b = bench_open();
+	struct unit_text t;
+
+	ops.launch = launch_kept;
+	for (int p = 0; p < PROGRAMS; p++) {
+		unit_draw(&t, &rng, OPS, ROWS, COLUMNS, false);
+		for (int at = 0; is_wrong_at(&b, t.at, &ops, at, &wrong.launches, &refused, &needless, "that is not valid any more"); at++)
+			;
+	}
+	printf("# of %d stale addresses %d are named\n", refused + needless, refused);
+	CU_ASSERT(refused > 4 * PROGRAMS);
+	CU_ASSERT_EQUAL(needless, 0);
+	bench_close(&b);
+}
+
 /* ---- Failures. ---- */
 
 static const char text[] = "program \"t\" ir 8 opset 17\n"
@@ -231,12 +417,8 @@ static const char text[] = "program \"t\" ir 8 opset 17\n"
 static void
 start(bench *b)
 {
-	const om_arena_spec arenas[] = {{.name = "host", .device = "cpu"}, {.name = "sim", .device = "sim", .align = 256}};
-	const om_plan_request r = OM_PLAN_REQUEST(.arena = arenas, .narena = 2, .target = OM_TARGET_CPU);
-
 	*b = bench_open();
-	CU_ASSERT_FATAL(is_ok(b->s, om_host_request(b->h, &r)));
-	CU_ASSERT_FATAL(is_ok(b->s, bench_plan(b, text, PLACE PLAN)));
+	CU_ASSERT_FATAL(is_ok(b->s, plan_for(b, text, PLACE PLAN, false)));
 }
 
 /* Every allocation fails once; then all succeed. */
@@ -308,6 +490,71 @@ failures_are_sentences(void)
 	bench_close(&b);
 }
 
+static om_device_status
+no_capture(om_stream *s)
+{
+	return om_sim_fail(s->device, OM_DEVICE_UNSUPPORTED, "this device captures nothing");
+}
+
+static om_device_status
+no_graph(om_stream *s, om_device_graph **out)
+{
+	om_device_status st = om_sim_ops()->capture_end(s, out);
+
+	om_sim_ops()->graph_free(*out);
+	*out = NULL;
+	return st == OM_DEVICE_OK ? om_sim_fail(s->device, OM_DEVICE_MEMORY, "there is no memory for a graph") : st;
+}
+
+static om_device_status
+no_replay(om_stream *s, om_device_graph *g)
+{
+	(void)g;
+	return om_sim_fail(s->device, OM_DEVICE_LOST, "the graph is lost");
+}
+
+static const char chain[] = "program \"t\" ir 8 opset 17\n"
+	"^main(%v0: float32[3,8], %v1: float32[3,8]) {\n"
+	"\t%w = const float32[8] splat {0.5}\n"
+	"\t%a = Add(%v0, %v1)\n\t%b = Mul(%a, %w)\n\t%c = Relu(%b)\n\tret %c\n}\n";
+
+/* Are there so many replays in three runs, with the right result? */
+static bool
+replays(bench *b, const om_exec_options *o, uint64_t n)
+{
+	if (!is_ok(b->s, run_on(b, o)) || !is_ok(b->s, om_exec_run(b->e)) || !is_ok(b->s, om_exec_run(b->e)))
+		return false;
+	const float *c = om_exec_result(b->e, 0)->data;
+	return om_exec_get_stats(b->e)->replays == n && c[10] == 2.375f && c[0] == 0;
+}
+
+static void
+captures_that_fail_are_left(void)
+{
+	om_device_ops ops = *om_sim_ops();
+	const om_exec_options o = OM_EXEC_OPTIONS(.device = &ops), poison = OM_EXEC_OPTIONS(.device = &ops, .poison = true),
+		profile = OM_EXEC_OPTIONS(.device = &ops, .profile = true), none = OM_EXEC_OPTIONS(.device = &ops, .no_capture = true);
+	bench b = bench_open();
+
+	CU_ASSERT_FATAL(is_ok(b.s, plan_for(&b, chain, PLACE PLAN, false)));
+	CU_ASSERT(replays(&b, &o, 3));
+	CU_ASSERT(replays(&b, &none, 0));
+	CU_ASSERT(replays(&b, &poison, 0));
+	CU_ASSERT(replays(&b, &profile, 0));
+	ops.capture_begin = no_capture;
+	CU_ASSERT(replays(&b, &o, 0));
+	ops = *om_sim_ops();
+	ops.capture_end = no_graph;
+	CU_ASSERT(replays(&b, &o, 0));
+	ops = *om_sim_ops();
+	ops.replay = no_replay;
+	CU_ASSERT(is_told(b.s, run_on(&b, &o), OM_RUN, "the captured commands from here on cannot be started on the device sim: the graph is lost"));
+	ops = *om_sim_ops();
+	ops.launch = lose;
+	CU_ASSERT(is_told(b.s, run_on(&b, &o), OM_RUN, "its kernel cannot be started on the device sim: command"));
+	bench_close(&b);
+}
+
 static void
 an_op_without_kernel_is_named(void)
 {
@@ -339,12 +586,8 @@ turns_start(struct turns *u, const om_exec_options *o)
 	static float ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
 	const int64_t dim = 8;
 	const om_tensor x = {.type = OM_FLOAT32, .shape = om_shape_of(1, &dim), .data = ones};
-	const om_arena_spec arenas[] = {{.name = "host", .device = "cpu"}, {.name = "sim", .device = "sim", .align = 256}};
-	const om_plan_request r = OM_PLAN_REQUEST(.arena = arenas, .narena = 2, .target = OM_TARGET_CPU);
-
 	*u = (struct turns){.b = bench_open()};
-	CU_ASSERT_FATAL(is_ok(u->b.s, om_host_request(u->b.h, &r)));
-	CU_ASSERT_FATAL(is_ok(u->b.s, bench_plan(&u->b, turning, PLACE PLAN)));
+	CU_ASSERT_FATAL(is_ok(u->b.s, plan_for(&u->b, turning, PLACE PLAN, false)));
 	CU_ASSERT_FATAL(is_ok(u->b.s, bench_exec(&u->b, o)));
 	CU_ASSERT_FATAL(is_ok(u->b.s, om_trainer_new(u->b.s, u->b.p, &u->t)));
 	CU_ASSERT_FATAL(is_ok(u->b.s, om_trainer_bind(u->t, u->b.e)));
@@ -405,6 +648,10 @@ static CU_TestInfo device_exec_tests[] = {
 	{"random programs compute what the processor computes", random_programs_compute_the_same},
 	{"dropped waits are refused, and are races", dropped_waits_are_refused},
 	{"dropped copies are refused", dropped_copies_are_refused},
+	{"captured runs compute the same", captured_runs_compute_the_same},
+	{"dropped waits of captures are found", dropped_waits_of_captures_are_found},
+	{"stale addresses of captures are named", stale_addresses_of_captures_are_named},
+	{"captures that fail are left", captures_that_fail_are_left},
 	{"allocations that fail are sentences", allocations_fail},
 	{"failures of a device are sentences", failures_are_sentences},
 	{"an op without a kernel is named", an_op_without_kernel_is_named},

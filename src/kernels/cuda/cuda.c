@@ -205,7 +205,7 @@ info(om_device *d, om_device_info *to)
 		free_bytes = bytes = 0;
 	*to = (om_device_info){.name = d->name, .architecture = d->arch, .bytes = bytes, .free_bytes = free_bytes, .align = OM_CUDA_ALIGN,
 		.units = (uint32_t)units, .threads = (uint32_t)threads, .shared = (uint32_t)shared, .streams = OM_CUDA_STREAMS,
-		.types = types, .captures = true};
+		.types = types, .captures = !d->is_debug};
 }
 
 void

@@ -5,7 +5,8 @@
  * sentence what is missing.  The context is the primary one of the device, which other libraries of the process use, too;
  * it is made current for each call, since any thread may make it.
  *
- * Options: device=N; nvrtc=FILE, the compiler; debug, which waits after every command, so that a failure names it. */
+ * Options: device=N; nvrtc=FILE, the compiler; debug, which waits after every command, so that a failure names it, and captures
+ * none. */
 #ifndef OM_CUDA_H
 #define OM_CUDA_H
 
@@ -71,6 +72,7 @@ struct om_device_code {
 struct om_device_graph {
 	om_device *device;
 	cu_graph_exec exec;
+	uint32_t tag;            /* of its last command in the stream that began */
 };
 
 /* Set the message of a failure; returns `st`. */

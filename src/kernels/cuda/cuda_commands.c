@@ -427,6 +427,7 @@ om_cuda_capture_end(om_stream *s, om_device_graph **out)
 		st = om_cuda_fail(d, OM_DEVICE_MEMORY, "there is no memory for a capture");
 	if (st == OM_DEVICE_OK) {
 		g->device = d;
+		g->tag = s->tag;
 		st = om_cuda_result(d, d->cu.cuGraphInstantiateWithFlags(&g->exec, captured, 0), "make a graph of a capture");
 	}
 	if (captured)
@@ -443,6 +444,7 @@ om_cuda_replay(om_stream *s, om_device_graph *g)
 {
 	const om_device_status st = om_cuda_enter(s->device);
 
+	s->tag = g->tag;
 	return st == OM_DEVICE_OK ? om_cuda_result(s->device, s->device->cu.cuGraphLaunch(g->exec, s->stream), "replay a capture") : st;
 }
 
