@@ -686,10 +686,21 @@ tell_times(om_comm_times before, om_comm_times now)
 		waiting < transfer ? 100 * (1 - waiting / transfer) : 0);
 }
 
-static uint64_t
-transferred(const struct machine *m)
+/* Of both executors, what they did with the device. */
+static void
+tell_device(const struct training *t)
 {
-	return m->exec ? om_exec_get_stats(m->exec)->transferred_bytes : 0;
+	const struct machine *m[] = {&t->full, &t->rest};
+	uint64_t bytes = 0, commands = 0, replays = 0;
+
+	for (size_t k = 0; k < 2; k++) {
+		const om_exec_stats *s = m[k]->exec ? om_exec_get_stats(m[k]->exec) : NULL;
+		bytes += s ? s->transferred_bytes : 0;
+		commands += s ? s->captured_commands : 0;
+		replays += s ? s->replays : 0;
+	}
+	printf("device %s: %llu bytes copied to it and from it in all steps, %llu commands captured, %llu replays\n", t->c->device,
+		(unsigned long long)bytes, (unsigned long long)commands, (unsigned long long)replays);
 }
 
 static void
@@ -710,8 +721,7 @@ tell_end(struct training *t, uint64_t steps, double ms, const uint64_t *arena)
 	printf(", states %llu, of these copied in all steps %llu; %llu steps; %.3f ms\n", (unsigned long long)all,
 		(unsigned long long)t->copied, (unsigned long long)steps, ms);
 	if (t->c->device)
-		printf("device %s: %llu bytes copied to it and from it in all steps\n", t->c->device,
-			(unsigned long long)(transferred(&t->full) + transferred(&t->rest)));
+		tell_device(t);
 	if (t->ranks.size > 1 && t->how.overlap)
 		tell_times(t->prepared, om_comm_get_times(t->ranks.comm));
 }

@@ -47,15 +47,29 @@ count_of(const char *name)
 	return c;
 }
 
+static void
+trace(const char *name)
+{
+	const char *file = mock_word("trace");
+	FILE *to = file ? fopen(file, "a") : NULL;
+
+	if (!to)
+		return;
+	fprintf(to, "%s\n", name);
+	fclose(to);
+}
+
 int
 mock_call(const char *name)
 {
-	const char *fail = mock_word("fail");
+	const char *fail;
 	char function[MOCK_TEXT];
 	long n, code;
 
 	struct count *c = count_of(name);
 	c->n++;
+	trace(name);
+	fail = mock_word("fail");
 	if (fail && sscanf(fail, "%127[^:]:%ld:%ld", function, &n, &code) == 3 && strcmp(function, name) == 0 && n == c->n)
 		return (int)code;
 	return 0;

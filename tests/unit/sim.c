@@ -365,6 +365,19 @@ captures_are_checked(void)
 	keep(&x, x.o->capture_end(x.s, &g));
 	ends(&x, OM_DEVICE_ARGUMENT, "stream 1 takes part in a capture, but is not joined");
 
+	start(&x, NULL);                     /* an event of a capture is not one outside of it */
+	keep(&x, x.o->capture_begin(x.s));
+	keep(&x, x.o->record(x.s, x.e));
+	keep(&x, x.o->capture_end(x.s, &g));
+	keep(&x, x.o->wait(x.t, x.e));
+	x.o->graph_free(g);
+	ends(&x, OM_DEVICE_ARGUMENT, "waits for an event that was recorded in a capture");
+
+	start(&x, NULL);                     /* what is captured does not run */
+	keep(&x, x.o->capture_begin(x.s));
+	keep(&x, x.o->sync(x.s));
+	ends(&x, OM_DEVICE_ARGUMENT, "the host waits for a stream whose commands are captured");
+
 	start(&x, NULL);                     /* memory that was freed since */
 	m = x.m;
 	keep(&x, x.o->capture_begin(x.s));

@@ -83,6 +83,7 @@ struct om_event {
 	om_device *device;
 	om_stream *stream;       /* of the last record; NULL: none */
 	uint32_t seq, clock[SIM_STREAMS];
+	bool is_captured;        /* the last record went into a capture: only waits there know it */
 };
 
 struct om_stream {

@@ -101,6 +101,8 @@ om_sim_capture(om_stream *s, const struct command *c)
 		free(args);
 		return om_sim_fail(s->device, OM_DEVICE_ARGUMENT, "a captured stream waits for an event from outside of the capture");
 	}
+	if (c->what == RECORD)
+		c->event->is_captured = true;
 	if (c->nargs)
 		memcpy(args, c->args, c->nargs * sizeof *args);
 	command[g->n] = *c;

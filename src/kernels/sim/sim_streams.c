@@ -70,6 +70,8 @@ om_sim_sync(om_stream *s)
 	om_device *d = s->device;
 	om_device_status st = take_late(d);
 
+	if (st == OM_DEVICE_OK && s->is_captured)
+		return om_sim_fail(d, OM_DEVICE_ARGUMENT, "the host waits for a stream whose commands are captured");
 	draw_priorities(d);
 	while (st == OM_DEVICE_OK && s->head < s->n) {
 		om_stream *next = choose(d);
@@ -139,6 +141,7 @@ order(om_stream *s, struct command *c)
 	om_event *e = c->event;
 
 	if (c->what == RECORD) {
+		e->is_captured = false;
 		e->stream = s;
 		e->seq = c->seq;
 		memcpy(e->clock, s->clock, sizeof e->clock);
@@ -199,6 +202,8 @@ om_sim_put(om_stream *s, struct command c)
 		st = check_args(s, &c);
 	if (st == OM_DEVICE_OK && om_sim_takes_part(s, &c))
 		return om_sim_capture(s, &c);
+	if (st == OM_DEVICE_OK && c.what == WAIT && c.event->is_captured)
+		return om_sim_fail(d, OM_DEVICE_ARGUMENT, "a stream waits for an event that was recorded in a capture");
 	if (st == OM_DEVICE_OK)
 		st = keep_args(s, &c);
 	if (st != OM_DEVICE_OK)
