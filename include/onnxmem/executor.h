@@ -141,6 +141,19 @@ OM_API void *om_exec_input_memory(const om_exec *e, uint32_t k);
  * computed in the memory of an output, so it must not overlap an input. */
 OM_API om_status om_exec_output(om_exec *e, uint32_t k, void *data, uint64_t bytes);
 
+/* Bind graph input `k` to elements that are on the device of the program already: `t->data` is their address there, and `stream` the
+ * stream of the device that they come from, as a CUstream, which the call waits for; NULL: they are there.  Runs read them where they
+ * are, or, where the plan computes a value over them or they are less aligned than the device requires, copy them on the device.  The
+ * memory must be valid until the input is bound again or the executor is freed; what changes its contents is waited for by
+ * binding it again, which is cheap for the same address.  Type and dims must be those of the program; the processor must not read
+ * the input, else OM_UNSUPPORTED, as where the device takes no memory of others.  om_exec_input() ends it. */
+OM_API om_status om_exec_device_input(om_exec *e, uint32_t k, const om_tensor *t, void *stream);
+
+/* Bind graph output `k` to memory on the device in the same way; the call waits for what `stream` still does with it.  om_exec_result()
+ * is this tensor, whose elements are on the device, all of them when the run returns.  It must not overlap other bound memory.
+ * om_exec_output() ends it. */
+OM_API om_status om_exec_device_output(om_exec *e, uint32_t k, const om_tensor *t, void *stream);
+
 /* Execute one run.  OM_RUN if an input is neither bound nor has a default, or the last run consumed it. */
 OM_API om_status om_exec_run(om_exec *e);
 

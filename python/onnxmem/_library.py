@@ -96,6 +96,8 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "om_reports_compare": (_status, (c_void_p, c_char_p, c_char_p, c_char_p, c_char_p, c_int, POINTER(c_void_p))),
     "om_value_bytes": (c_uint64, (POINTER(s.Value),)),
     # executor.h
+    "om_exec_device_input": (_status, (c_void_p, c_uint32, POINTER(s.Tensor), c_void_p)),
+    "om_exec_device_output": (_status, (c_void_p, c_uint32, POINTER(s.Tensor), c_void_p)),
     "om_exec_new": (_status, (c_void_p, _prog, POINTER(s.Plan), POINTER(s.ExecOptions), POINTER(c_void_p))),
     "om_exec_free": (None, (c_void_p,)),
     "om_exec_input": (_status, (c_void_p, c_uint32, POINTER(s.Tensor))),

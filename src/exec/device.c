@@ -136,6 +136,7 @@ om_exec_device_free(om_exec *e)
 		return;
 	om_exec_device_stop(e);
 	om_exec_device_stretches_free(d);
+	om_exec_device_bindings_free(d);
 	for (uint32_t k = 0; k < e->prog->nop; k++)
 		if (d->op[k].done)
 			d->ops->event_free(d->op[k].done);
@@ -358,7 +359,7 @@ operand(const struct device_run *d, const om_op *op, const om_launch_arg *a)
 }
 
 static om_status
-bind_arg(struct device_run *d, const om_op *op, const om_launch_arg *a, om_arg *to)
+bind_arg(struct device_run *d, const om_op *op, const om_launch_arg *a, om_arg *to, struct device_operand *of)
 {
 	*to = (om_arg){.kind = a->kind, .type = a->type, .value = a->value};
 	if (a->kind == OM_ARG_VALUE)
@@ -368,6 +369,8 @@ bind_arg(struct device_run *d, const om_op *op, const om_launch_arg *a, om_arg *
 	const struct device_place p = operand(d, op, a);
 	if (!p.mem)
 		return OM_OK;
+	if (a->operand != OM_OPERAND_SCRATCH)
+		*of = (struct device_operand){a->operand == OM_OPERAND_IN ? op->in[a->index] : op->out[a->index], a->at};
 	if (a->at > p.bytes || a->bytes > p.bytes - a->at)
 		return om_op_fail(d->exec->session, OM_RUN, op, "its kernel uses bytes outside of an operand");
 	to->mem = p.mem;
@@ -383,8 +386,9 @@ bind_launch(struct device_run *d, const om_op *op, const om_launch *l, struct de
 	to->grid = l->grid;
 	to->nargs = l->nargs;
 	to->args = OM_NEWN(d->exec->mem, om_arg, l->nargs);
+	to->operand = OM_NEWN(d->exec->mem, struct device_operand, l->nargs);
 	for (uint32_t k = 0; k < l->nargs; k++)
-		OM_TRY(bind_arg(d, op, &l->arg[k], &to->args[k]));
+		OM_TRY(bind_arg(d, op, &l->arg[k], &to->args[k], &to->operand[k]));
 	return OM_OK;
 }
 
@@ -481,6 +485,7 @@ om_exec_device_prepare(om_exec *e)
 	OM_TRY(om_exec_device_states(e));
 	OM_TRY(find_weights(d));
 	OM_TRY(get_scratch(d));
+	d->planned = om_memdup(e->mem, d->place, e->prog->nvalue * sizeof *d->place);
 	OM_TRY(bind_ops(d));
 	const uint32_t n = count_streams(d);
 	for (uint32_t k = 1; k < n; k++)

@@ -14,11 +14,18 @@ struct device_place {
 	uint64_t at, bytes;
 };
 
+/* What an argument in memory is: bytes from `at` on of a value. */
+struct device_operand {
+	const om_value *value;   /* NULL: scratch, or no memory */
+	uint64_t at;
+};
+
 /* A launch with its arguments bound. */
 struct device_launch {
 	om_device_code *code;
 	om_grid grid;
 	om_arg *args;
+	struct device_operand *operand; /* by argument */
 	uint32_t nargs;
 };
 
@@ -28,6 +35,7 @@ struct device_op {
 	uint32_t nlaunch;
 	om_event *done;          /* recorded after it; NULL: no stream waits for it */
 	struct device_state *state; /* that it copies; NULL: it copies another value, or is no copy */
+	struct device_binding *binding; /* of its copy to memory of the caller on the device; NULL: never bound */
 	struct device_stretch *stretch; /* that it is captured in; NULL: in none */
 };
 
@@ -57,6 +65,7 @@ struct device_run {
 	om_mem *own;             /* by value id: memory outside of the plan */
 	om_mem scratch;          /* for ops whose scratch is not planned */
 	struct device_place *place; /* by value id */
+	struct device_place *planned; /* the same, where nothing is bound to memory of the caller */
 	struct device_op *op;    /* by op id */
 	struct device_code *code;
 	size_t ncode, capcode;
@@ -109,11 +118,25 @@ om_status om_exec_device_states(om_exec *e);
 /* The caller has given elements for a parameter. */
 void om_exec_device_given(om_exec *e, const om_value *param);
 
+/* ---- device_bind.c ---- */
+
+/* The elements of a parameter or result are those of the host again. */
+void om_exec_device_unbind(om_exec *e, const om_value *v);
+/* The tensor on the device that a result is bound to; NULL: it is on the host. */
+const om_tensor *om_exec_device_result(const om_exec *e, const om_value *result);
+/* Does a copy from or to the host have memory of the caller on the device? */
+bool om_exec_device_has(const struct device_run *d, const om_op *op);
+/* What it does instead: copy on the device, or nothing. */
+om_device_status om_exec_device_move(struct device_run *d, const om_op *op, om_stream *stream);
+void om_exec_device_bindings_free(struct device_run *d);
+
 /* ---- device_capture.c ---- */
 
 /* After streams were chosen: find what is captured. */
 om_status om_exec_device_stretches(om_exec *e);
 void om_exec_device_stretches_free(struct device_run *d);
+/* Arguments have changed: nothing is captured any more. */
+void om_exec_device_forget(struct device_run *d);
 /* Enqueue the stretch that begins with a step, which the first call captures; `*n` is the number of its steps, 0 where the steps have
  * to be run. */
 om_status om_exec_device_replay(om_exec *e, const struct step *step, uint32_t *n);

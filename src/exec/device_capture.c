@@ -194,7 +194,7 @@ om_exec_device_stretches(om_exec *e)
 }
 
 void
-om_exec_device_stretches_free(struct device_run *d)
+om_exec_device_forget(struct device_run *d)
 {
 	for (uint32_t k = 0; k < d->exec->prog->nop; k++) {
 		struct device_stretch *s = d->op[k].stretch;
@@ -203,6 +203,12 @@ om_exec_device_stretches_free(struct device_run *d)
 		if (s)
 			s->graph = NULL;
 	}
+}
+
+void
+om_exec_device_stretches_free(struct device_run *d)
+{
+	om_exec_device_forget(d);
 	for (uint32_t k = 0; k < OM_MOST_STREAMS; k++)
 		if (d->joint[k])
 			d->ops->event_free(d->joint[k]);

@@ -62,6 +62,8 @@ copy_in_or_out(struct device_run *d, const struct step *s, om_stream *stream)
 	const om_op *op = s->op;
 	struct device_state *state = d->op[op->id].state;
 
+	if (om_exec_device_has(d, op))
+		return om_exec_device_move(d, op, stream);
 	if (state && state->is_there)
 		return OM_DEVICE_OK;
 	d->exec->stats.transferred_bytes += om_value_bytes(op->in[0]);

@@ -301,6 +301,7 @@ om_exec_input(om_exec *e, uint32_t k, const om_tensor *t)
 	e->slot[v->id].type = t->type;
 	e->slot[v->id].shape = t->shape;
 	e->slot[v->id].splat = false;
+	om_exec_device_unbind(e, v);
 	if (!om_exec_give(e, v, t))
 		om_exec_move(e, v, t->data);
 	e->is_bound[v->id] = true;
@@ -321,6 +322,7 @@ om_exec_output(om_exec *e, uint32_t k, void *data, uint64_t bytes)
 	if (data && e->is_fixed[v->id] && om_tensor_bytes(v->type.elem, &v->shape, &want) && bytes < want)
 		return om_fail(e->session, OM_RUN, "output %s requires %llu bytes, not %llu", v->name,
 			(unsigned long long)want, (unsigned long long)bytes);
+	om_exec_device_unbind(e, v);
 	e->bound[k] = (struct room){data, bytes};
 	return OM_OK;
 }
@@ -352,7 +354,7 @@ place_result(om_exec *e, uint32_t k)
 	const om_tensor *t = &e->slot[v->id];
 	uint64_t bytes;
 
-	if (!is_direct(e, k) || !e->is_fixed[v->id])
+	if (!is_direct(e, k) || !e->is_fixed[v->id] || om_exec_device_result(e, v))
 		return OM_OK;
 	om_tensor_bytes(t->type, &t->shape, &bytes);
 	if (!e->bound[k].data)
@@ -371,7 +373,10 @@ take_result(om_exec *e, uint32_t k)
 	void *data = e->bound[k].data;
 	uint64_t bytes;
 
-	e->result[k] = *t;
+	const om_tensor *there = om_exec_device_result(e, v);
+	e->result[k] = there ? *there : *t;
+	if (there)
+		return OM_OK;
 	if (v->type.kind != OM_TENSOR && t->data && !data)
 		return OM_OK;
 	if (v->type.kind != OM_TENSOR)

@@ -24,6 +24,23 @@ enum { OPS = 20, ROWS = 3, COLUMNS = 8, ELEMENTS = ROWS * COLUMNS };
 
 /* ---- Random programs: of operators whose results are exact, so that all devices have the same bits. ---- */
 
+static void
+fill_inputs(float x[2][ELEMENTS], int run)
+{
+	for (int k = 0; k < ELEMENTS; k++) {
+		x[0][k] = (float)((k + run) % 11 - 5);
+		x[1][k] = (float)((k + 3 * run) % 7) / 4 - 1;
+	}
+}
+
+static om_tensor
+tensor_of(float *x)
+{
+	const int64_t dim[2] = {ROWS, COLUMNS};
+
+	return (om_tensor){.type = OM_FLOAT32, .shape = om_shape_of(2, dim), .data = x};
+}
+
 /* Run number `run` of an executor has inputs of its own, which stay where they are: it may run again. */
 static om_status
 run_once(bench *b, int run)
@@ -31,15 +48,9 @@ run_once(bench *b, int run)
 	enum { RUNS = 4 };
 	static float of_run[RUNS][2][ELEMENTS];
 	float (*x)[ELEMENTS] = of_run[run % RUNS];
-	om_tensor in[2];
-	const int64_t dim[2] = {ROWS, COLUMNS};
+	const om_tensor in[2] = {tensor_of(x[0]), tensor_of(x[1])};
 
-	for (int k = 0; k < ELEMENTS; k++) {
-		x[0][k] = (float)((k + run) % 11 - 5);
-		x[1][k] = (float)((k + 3 * run) % 7) / 4 - 1;
-	}
-	for (int k = 0; k < 2; k++)
-		in[k] = (om_tensor){.type = OM_FLOAT32, .shape = om_shape_of(2, dim), .data = x[k]};
+	fill_inputs(x, run);
 	return bench_run(b, in, 2);
 }
 
@@ -644,6 +655,152 @@ states_stay_on_the_device(void)
 	bench_close(&v.b);
 }
 
+/* ---- Memory of the caller on the device. ---- */
+
+/* Two inputs and three outputs, aligned as the device requires, or as their elements. */
+struct there {
+	_Alignas(256) float aligned[5][64];
+	float *at[5];
+};
+
+static void
+lay_out(struct there *t, unsigned unaligned)
+{
+	for (unsigned k = 0; k < 5; k++)
+		t->at[k] = t->aligned[k] + (unaligned >> k & 1);
+}
+
+/* Bind what can be bound; how many that is. */
+static int
+bind_there(bench *b, struct there *t)
+{
+	int n = 0;
+
+	for (uint32_t k = 0; k < 5; k++) {
+		const om_tensor x = tensor_of(t->at[k]);
+		const om_status st = k < 2 ? om_exec_device_input(b->e, k, &x, NULL) : om_exec_device_output(b->e, k - 2, &x, NULL);
+		CU_ASSERT(st == OM_OK || is_told(b->s, st, OM_UNSUPPORTED, "by the processor: it cannot be bound to memory of the device"));
+		n += st == OM_OK;
+		if (st != OM_OK && k < 2)
+			CU_ASSERT(is_ok(b->s, om_exec_input(b->e, k, &x)));
+	}
+	return n;
+}
+
+/* Inputs of the caller are left as they are; other addresses in each run but the second. */
+static void
+bound_programs_compute_the_same(void)
+{
+	enum { PROGRAMS = 60, RUNS = 4 };
+	static struct there there[RUNS];
+	uint64_t rng = 31, replays = 0;
+	int bound = 0;
+	bench b = bench_open(), plain = bench_open();
+	struct unit_text t;
+	float want[3][ELEMENTS], got[3][ELEMENTS], in[2][ELEMENTS];
+	char options[32];
+
+	for (int k = 0; k < PROGRAMS; k++) {
+		unit_draw(&t, &rng, OPS, ROWS, COLUMNS, false);
+		snprintf(options, sizeof options, "seed=%d", k);
+		om_exec_options o = OM_EXEC_OPTIONS(.device = om_sim_ops(), .device_options = options, .streams = (uint32_t)(k % 5),
+			.no_reuse = k % 8 == 6, .poison = k % 8 == 7, .no_capture = k % 8 == 5);
+		CU_ASSERT_FATAL(is_ok(b.s, plan_for(&b, t.at, PLACE PLAN, k % 3 == 0)) && is_ok(b.s, bench_exec(&b, &o)));
+		CU_ASSERT_FATAL(is_ok(plain.s, plan_for(&plain, t.at, PLACE PLAN, k % 3 == 0)) && is_ok(plain.s, bench_exec(&plain, &o)));
+		for (int run = 0; run < RUNS && b.e->device; run++) {
+			struct there *at = &there[run == 1 ? 0 : run];
+			lay_out(at, (unsigned)(run > 1 ? 7 * k + run : k));
+			fill_inputs(in, run);
+			memcpy(at->at[0], in[0], sizeof in[0]);
+			memcpy(at->at[1], in[1], sizeof in[1]);
+			bound += bind_there(&b, at);
+			CU_ASSERT(is_ok(b.s, om_exec_run(b.e)) && is_ok(plain.s, run_once(&plain, run)));
+			results(&plain, want);
+			results(&b, got);
+			CU_ASSERT(memcmp(want, got, sizeof want) == 0);
+			CU_ASSERT(memcmp(at->at[0], in[0], sizeof in[0]) == 0 && memcmp(at->at[1], in[1], sizeof in[1]) == 0);
+		}
+		/* The processor's again. */
+		CU_ASSERT(is_ok(b.s, run_once(&b, 1)) && is_ok(plain.s, run_once(&plain, 1)));
+		results(&plain, want);
+		results(&b, got);
+		CU_ASSERT(memcmp(want, got, sizeof want) == 0);
+		replays += om_exec_get_stats(b.e)->replays;
+		bench_clear(&b);
+		bench_clear(&plain);
+	}
+	printf("# %d programs: %d times memory was bound, %llu replays\n", PROGRAMS, bound, (unsigned long long)replays);
+	CU_ASSERT(bound > 2 * RUNS * PROGRAMS);
+	CU_ASSERT(replays > RUNS * PROGRAMS / 2);
+	bench_close(&b);
+	bench_close(&plain);
+}
+
+static void
+nothing_crosses_for_bound_memory(void)
+{
+	static struct there there, other;
+	const om_exec_options o = OM_EXEC_OPTIONS(.device = om_sim_ops());
+	bench b = bench_open();
+
+	CU_ASSERT_FATAL(is_ok(b.s, plan_for(&b, chain, PLACE PLAN, false)));
+	CU_ASSERT_FATAL(is_ok(b.s, bench_exec(&b, &o)));
+	const om_exec_stats *s = om_exec_get_stats(b.e);
+	for (unsigned unaligned = 0; unaligned < 8; unaligned += 7) {
+		lay_out(&there, unaligned);
+		fill_inputs((float (*)[ELEMENTS])other.aligned, 0);
+		memcpy(there.at[0], other.aligned, sizeof(float) * ELEMENTS);
+		memcpy(there.at[1], (float *)other.aligned + ELEMENTS, sizeof(float) * ELEMENTS);
+		const om_tensor x = tensor_of(there.at[0]), y = tensor_of(there.at[1]), z = tensor_of(there.at[2]);
+		CU_ASSERT(is_ok(b.s, om_exec_device_input(b.e, 0, &x, NULL)) && is_ok(b.s, om_exec_device_input(b.e, 1, &y, NULL))
+			&& is_ok(b.s, om_exec_device_output(b.e, 0, &z, NULL)));
+		CU_ASSERT(is_ok(b.s, om_exec_run(b.e)));
+		CU_ASSERT_PTR_EQUAL(om_exec_result(b.e, 0)->data, there.at[2]);
+		CU_ASSERT_EQUAL(there.at[2][10], 2.375f);
+		there.at[0][10] = 1;             /* read in place, or copied again */
+		CU_ASSERT(is_ok(b.s, om_exec_run(b.e)));
+		CU_ASSERT_EQUAL(there.at[2][10], 0.375f);
+		CU_ASSERT_EQUAL(s->transferred_bytes, 0);
+	}
+	CU_ASSERT_EQUAL(s->replays, 4);
+	CU_ASSERT_EQUAL(s->captured_commands, 6);
+	bench_close(&b);
+}
+
+static void
+wrong_memory_is_told(void)
+{
+	static struct there there;
+	om_device_ops ops = *om_sim_ops();
+	const om_exec_options o = OM_EXEC_OPTIONS(.device = &ops);
+	bench b = bench_open();
+
+	lay_out(&there, 0);
+	const om_tensor x = tensor_of(there.at[0]), beside = tensor_of(there.at[0] + ELEMENTS / 2);
+	om_tensor odd = x, bytes = x, none = x, narrow = x;
+	odd.data = (char *)x.data + 1;
+	bytes.type = OM_INT32;
+	none.data = NULL;
+	narrow.shape = om_shape_of(2, (const int64_t[]){ROWS, 1});
+	CU_ASSERT_FATAL(is_ok(b.s, plan_for(&b, chain, PLACE PLAN, false)) && is_ok(b.s, bench_exec(&b, &o)));
+	CU_ASSERT(is_told(b.s, om_exec_device_input(b.e, 2, &x, NULL), OM_RUN, "the model has 2 inputs, no input 2"));
+	CU_ASSERT(is_told(b.s, om_exec_device_output(b.e, 1, &x, NULL), OM_RUN, "the model has 1 outputs, no output 1"));
+	CU_ASSERT(is_told(b.s, om_exec_device_input(b.e, 0, &bytes, NULL), OM_RUN, "input v0 must be float32 [3,8], not int32 [3,8]"));
+	CU_ASSERT(is_told(b.s, om_exec_device_input(b.e, 0, &narrow, NULL), OM_RUN, "input v0 must be float32 [3,8], not float32 [3,1]"));
+	CU_ASSERT(is_told(b.s, om_exec_device_input(b.e, 0, &none, NULL), OM_RUN, "input v0: the tensor has no elements"));
+	CU_ASSERT(is_told(b.s, om_exec_device_input(b.e, 0, &odd, NULL), OM_RUN, "its memory on the device is not aligned for float32"));
+	CU_ASSERT(is_told(b.s, om_exec_device_input(b.e, 0, &x, &there), OM_RUN, "input v0 cannot be bound on the device sim: the simulated "
+		"device has no streams of others"));
+	CU_ASSERT(is_ok(b.s, om_exec_device_input(b.e, 0, &x, NULL)));
+	CU_ASSERT(is_told(b.s, om_exec_device_output(b.e, 0, &beside, NULL), OM_RUN, "output c: its memory on the device overlaps that which"));
+	ops.bind = NULL;
+	CU_ASSERT(is_told(b.s, om_exec_device_input(b.e, 0, &x, NULL), OM_UNSUPPORTED, "the device sim cannot use memory of the caller"));
+	bench_clear(&b);
+	CU_ASSERT_FATAL(is_ok(b.s, plan_for(&b, chain, "inline,shapes,fold," PLAN, false)) && is_ok(b.s, bench_exec(&b, &o)));
+	CU_ASSERT(is_told(b.s, om_exec_device_input(b.e, 0, &x, NULL), OM_USAGE, "no op of the program runs on a device"));
+	bench_close(&b);
+}
+
 static CU_TestInfo device_exec_tests[] = {
 	{"random programs compute what the processor computes", random_programs_compute_the_same},
 	{"dropped waits are refused, and are races", dropped_waits_are_refused},
@@ -652,6 +809,9 @@ static CU_TestInfo device_exec_tests[] = {
 	{"dropped waits of captures are found", dropped_waits_of_captures_are_found},
 	{"stale addresses of captures are named", stale_addresses_of_captures_are_named},
 	{"captures that fail are left", captures_that_fail_are_left},
+	{"bound programs compute the same", bound_programs_compute_the_same},
+	{"nothing crosses for bound memory", nothing_crosses_for_bound_memory},
+	{"wrong memory is told", wrong_memory_is_told},
 	{"allocations that fail are sentences", allocations_fail},
 	{"failures of a device are sentences", failures_are_sentences},
 	{"an op without a kernel is named", an_op_without_kernel_is_named},

@@ -151,7 +151,7 @@ code_free(om_device_code *c)
 }
 
 static const om_device_ops ops = {.abi = OM_DEVICE_ABI, .size = sizeof ops, .name = "sim", .open = open_module,
-	.close = close_device, .error = error, .info = info, .alloc = om_sim_alloc, .free = om_sim_free,
+	.close = close_device, .error = error, .info = info, .alloc = om_sim_alloc, .free = om_sim_free, .bind = om_sim_bind,
 	.upload = om_sim_upload, .download = om_sim_download, .copy = om_sim_copy, .fill = om_sim_fill,
 	.launch = om_sim_launch, .call = om_sim_call, .stream_create = om_sim_stream_create,
 	.stream_free = om_sim_stream_free, .event_create = om_sim_event_create, .event_free = om_sim_event_free,

@@ -46,7 +46,7 @@ struct accesses {
 struct memory {
 	uint64_t bytes;
 	uint32_t generation;
-	bool is_live;
+	bool is_live, is_foreign; /* foreign: memory of the caller, which does not move */
 	char *at;                /* the pages where it is now */
 	uint32_t skew;           /* of its first byte there: it ends where the pages end, up to alignment */
 	uint32_t queued;         /* uses by commands that did not run yet */
@@ -131,6 +131,8 @@ om_device_status om_sim_fail(om_device *d, om_device_status st, const char *fmt,
 /* The memory of a handle; NULL if it is not valid. */
 struct memory *om_sim_memory(om_device *d, om_mem m);
 om_device_status om_sim_alloc(om_device *d, om_mem_kind kind, uint64_t bytes, om_mem *out);
+/* Memory of the host stands for memory of the device that is of others. */
+om_device_status om_sim_bind(om_device *d, void *foreign, uint64_t bytes, void *native_stream, om_mem *out);
 void om_sim_free(om_device *d, om_mem m);
 void om_sim_free_all(om_device *d);
 /* Move a memory. */

@@ -95,6 +95,25 @@ om_sim_alloc(om_device *d, om_mem_kind kind, uint64_t bytes, om_mem *out)
 	return OM_DEVICE_OK;
 }
 
+om_device_status
+om_sim_bind(om_device *d, void *foreign, uint64_t bytes, void *native_stream, om_mem *out)
+{
+	*out = 0;
+	if (!foreign || bytes == 0)
+		return om_sim_fail(d, OM_DEVICE_ARGUMENT, "there is no memory to bind");
+	if (native_stream)
+		return om_sim_fail(d, OM_DEVICE_ARGUMENT, "the simulated device has no streams of others");
+	const uint32_t k = find_number(d);
+	if (k == UINT32_MAX)
+		return om_sim_fail(d, OM_DEVICE_MEMORY, "there is no memory for a handle of the simulated device");
+	struct memory *m = &d->memory[k];
+	*m = (struct memory){.bytes = bytes, .generation = m->generation + 1, .is_live = true, .is_foreign = true, .at = foreign,
+		.accesses = m->accesses};
+	m->accesses.n = 0;
+	*out = (om_mem)m->generation << 32 | k;
+	return OM_DEVICE_OK;
+}
+
 /* The contents of pages at `to`, which are reserved; what was at `at` is not there any more. */
 #if defined HAVE_MREMAP && defined MAP_FIXED_NOREPLACE
 static bool
@@ -121,10 +140,11 @@ om_device_status
 om_sim_move(om_device *d, struct memory *m)
 {
 	const uint64_t bytes = pages(m->bytes);
-	char *to = d->is_fixed ? NULL : reserve(bytes);
+	const bool stays = d->is_fixed || m->is_foreign;
+	char *to = stays ? NULL : reserve(bytes);
 	bool is_reserved;
 
-	if (d->is_fixed)
+	if (stays)
 		return OM_DEVICE_OK;
 	if (!to || !move_pages(m->at, bytes, to, &is_reserved))
 		return om_sim_fail(d, OM_DEVICE_MEMORY, "there are no addresses to move the memory of the simulated device to");
@@ -148,16 +168,18 @@ om_sim_free(om_device *d, om_mem handle)
 	if (m->queued)
 		d->late = om_sim_fail(d, OM_DEVICE_ARGUMENT, "memory %u was freed while commands that use it did not run yet",
 			(uint32_t)handle);
+	m->is_live = false;
+	if (m->is_foreign)
+		return;
 	map_nothing(m->at, pages(m->bytes), MAP_FIXED);
 	bury(d, m);
-	m->is_live = false;
 }
 
 void
 om_sim_free_all(om_device *d)
 {
 	for (uint32_t k = 0; k < d->nmemory; k++) {
-		if (d->memory[k].is_live)
+		if (d->memory[k].is_live && !d->memory[k].is_foreign)
 			munmap(d->memory[k].at - SIM_PAGE, pages(d->memory[k].bytes) + 2 * SIM_PAGE);
 		free(d->memory[k].accesses.a);
 	}
@@ -172,7 +194,7 @@ om_sim_explain(om_device *d, const char *address)
 {
 	for (uint32_t k = 0; k < d->nmemory; k++) {
 		const struct memory *m = &d->memory[k];
-		if (m->is_live && address >= m->at - SIM_PAGE && address < m->at + pages(m->bytes) + SIM_PAGE) {
+		if (m->is_live && !m->is_foreign && address >= m->at - SIM_PAGE && address < m->at + pages(m->bytes) + SIM_PAGE) {
 			om_sim_fail(d, OM_DEVICE_LOST, "command %u leaves memory %u at byte %lld of %llu", d->running, k,
 				(long long)(address - m->at - m->skew), (unsigned long long)m->bytes);
 			return;

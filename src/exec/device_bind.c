@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inputs and outputs of the caller that are in memory of the device.
+ *
+ * An input that the program copies to the device, or an output that it copies from there, is bound to memory that the caller has
+ * on the device; then nothing crosses.  The value on the device is moved into that memory, with the parts that are views of it, and
+ * the copy is left out.  Those that use it are ordered as for its place in the arena, by the same ops.  Where the plan has other
+ * values in the same memory, views aside, or the memory is not aligned as places of the arena are, elements are copied on the device.
+ *
+ * Whatever moves, the arguments of launches follow, and captured commands are dropped. */
+#include <config.h>
+
+#include "base/guard.h"
+#include "exec/device.h"
+#include "ir/steps.h"
+
+struct device_binding {
+	const om_op *copy;       /* from or to the host */
+	const om_value *value;   /* on the device */
+	om_tensor tensor;        /* as the caller gave it */
+	uint64_t bytes;
+	om_mem mem;              /* 0: not bound */
+	bool is_copied;          /* between this memory and the place of the value */
+};
+
+/* ---- What can be bound. ---- */
+
+static bool
+is_copy(const om_exec *e, const om_op *op, om_copies which)
+{
+	return op && op->opdef && op->opdef->copies == which && op->block == e->prog->first && e->is_needed[op->id];
+}
+
+/* The binding of a copy, which is made for the first one. */
+static struct device_binding *
+binding_of(om_exec *e, const om_op *copy, const om_value *value)
+{
+	struct device_binding **b = &e->device->op[copy->id].binding;
+
+	if (*b)
+		return *b;
+	*b = OM_NEW(e->mem, struct device_binding);
+	**b = (struct device_binding){.copy = copy, .value = value};
+	return *b;
+}
+
+/* By value id; the plan has a value over another one, or inside of it. */
+static const om_alias **
+list_aliases(const om_exec *e)
+{
+	const om_alias **alias = OM_NEWN(e->call, const om_alias *, e->prog->nvalue);
+
+	for (uint32_t k = 0; e->plan && k < e->plan->nalias; k++)
+		alias[e->plan->alias[k].value] = &e->plan->alias[k];
+	return alias;
+}
+
+static bool
+is_part(const om_alias *a)
+{
+	return a && (a->kind == OM_ALIAS_VIEW || a->kind == OM_ALIAS_SUBBUFFER);
+}
+
+/* Is another value computed in the memory of `v`, before it or after it? */
+static bool
+is_shared(const om_exec *e, const om_alias *const *alias, const om_value *v)
+{
+	for (uint32_t k = 0; e->plan && k < e->plan->nalias; k++) {
+		uint32_t at = e->plan->alias[k].value;
+		bool writes = false;
+		for (uint32_t hops = 0; alias[at] && at != v->id && hops <= e->prog->nvalue; hops++) {
+			writes |= alias[at]->kind != OM_ALIAS_VIEW;
+			at = alias[at]->source;
+		}
+		if (at == v->id && writes)
+			return true;
+	}
+	return false;
+}
+
+/* Is the value, by another binding, in other memory of the caller already? */
+static bool
+is_elsewhere(const struct device_run *d, const struct device_binding *b)
+{
+	for (uint32_t k = 0; k < d->exec->prog->nop; k++) {
+		const struct device_binding *other = d->op[k].binding;
+		if (other && other != b && other->mem && !other->is_copied && other->value == b->value)
+			return true;
+	}
+	return false;
+}
+
+static bool
+must_copy(const om_exec *e, const struct device_binding *b, const om_tensor *t)
+{
+	const om_alias *const *alias = list_aliases(e);
+	const uint32_t align = e->device->info.align ? e->device->info.align : 1;
+
+	return (uintptr_t)t->data % align || is_elsewhere(e->device, b) || is_part(alias[b->value->id]) || is_shared(e, alias, b->value);
+}
+
+/* ---- Moving. ---- */
+
+/* Where a value is: in bound memory, as a part of another one that is, or where it was placed at first. */
+static struct device_place
+place_now(const struct device_run *d, const om_alias *const *alias, const struct device_binding *const *moved, uint32_t id)
+{
+	uint32_t whole = id;
+	uint64_t at = 0;
+
+	for (uint32_t hops = 0; !moved[whole] && is_part(alias[whole]) && hops <= d->exec->prog->nvalue; hops++) {
+		at += alias[whole]->offset;
+		whole = alias[whole]->source;
+	}
+	return moved[whole] && d->planned[id].mem ? (struct device_place){moved[whole]->mem, at, d->planned[id].bytes} : d->planned[id];
+}
+
+static void
+move_arguments(struct device_run *d, const struct device_op *o)
+{
+	for (uint32_t k = 0; k < o->nlaunch; k++)
+		for (uint32_t i = 0; i < o->launch[k].nargs; i++) {
+			const struct device_operand *of = &o->launch[k].operand[i];
+			if (!of->value || !o->launch[k].args[i].mem)
+				continue;
+			o->launch[k].args[i].mem = d->place[of->value->id].mem;
+			o->launch[k].args[i].at = d->place[of->value->id].at + of->at;
+		}
+}
+
+/* All places and arguments, as bindings are now. */
+static void
+move_all(struct device_run *d)
+{
+	om_exec *e = d->exec;
+	const om_alias *const *alias = list_aliases(e);
+	const struct device_binding **moved = OM_NEWN(e->call, const struct device_binding *, e->prog->nvalue);
+
+	for (uint32_t k = 0; k < e->prog->nop; k++) {
+		const struct device_binding *b = d->op[k].binding;
+		if (b && b->mem && !b->is_copied)
+			moved[b->value->id] = b;
+	}
+	for (uint32_t k = 0; k < e->prog->nvalue; k++)
+		d->place[k] = place_now(d, alias, moved, k);
+	for (uint32_t k = 0; k < e->prog->nop; k++)
+		move_arguments(d, &d->op[k]);
+	om_exec_device_forget(d);
+}
+
+/* ---- Binding. ---- */
+
+static om_status
+check_tensor(om_exec *e, const char *what, const om_value *v, const om_tensor *t, uint64_t *bytes)
+{
+	char want[256], got[256];
+
+	if (!om_tensor_bytes(t->type, &t->shape, bytes) || t->splat || (*bytes && !t->data))
+		return om_fail(e->session, OM_RUN, "%s %s: the tensor has no elements", what, v->name);
+	if (t->type != v->type.elem || !om_shape_equal(&v->shape, &t->shape))
+		return om_fail(e->session, OM_RUN, "%s %s must be %s %s, not %s %s", what, v->name, om_dtype_text(v->type.elem),
+			om_shape_text(&v->shape, want, sizeof want), om_dtype_text(t->type), om_shape_text(&t->shape, got, sizeof got));
+	const uint64_t size = om_dtype_bits(t->type) < 8 ? 1 : om_dtype_bits(t->type) / 8;
+	if ((uintptr_t)t->data % size)
+		return om_fail(e->session, OM_RUN, "%s %s: its memory on the device is not aligned for %s", what, v->name, om_dtype_text(t->type));
+	return OM_OK;
+}
+
+/* Outputs are written: no other bound memory has bytes of them. */
+static om_status
+check_overlap(om_exec *e, const char *what, const om_value *v, const struct device_binding *b, const om_tensor *t, uint64_t bytes)
+{
+	const uintptr_t from = (uintptr_t)t->data;
+
+	for (uint32_t k = 0; k < e->prog->nop; k++) {
+		const struct device_binding *other = e->device->op[k].binding;
+		const bool reads = b->copy->opdef->copies == OM_COPIES_TO_DEVICE;
+		if (!other || other == b || !other->mem || (reads && other->copy->opdef->copies == OM_COPIES_TO_DEVICE))
+			continue;
+		const uintptr_t at = (uintptr_t)other->tensor.data;
+		if (from < at + other->bytes && at < from + bytes)
+			return om_fail(e->session, OM_RUN, "%s %s: its memory on the device overlaps that which %s is bound to", what, v->name,
+				om_op_label(other->copy));
+	}
+	return OM_OK;
+}
+
+static void
+unbind(struct device_run *d, struct device_binding *b)
+{
+	const om_mem was = b->mem;
+
+	if (!was)
+		return;
+	b->mem = 0;
+	b->tensor = (om_tensor){0};
+	move_all(d);
+	d->ops->free(d->device, was);
+}
+
+/* The same memory again: only its contents are waited for, and captured commands stay. */
+static om_status
+bind_to(struct device_run *d, struct device_binding *b, const char *what, const om_value *v, const om_tensor *t, uint64_t bytes, void *stream)
+{
+	om_mem mem;
+
+	OM_TRY(om_exec_device_fail(d, d->ops->bind(d->device, t->data, bytes, stream, &mem), NULL,
+		om_printf(d->exec->call, "%s %s cannot be bound", what, v->name)));
+	if (b->mem && b->tensor.data == t->data) {
+		d->ops->free(d->device, mem);
+		return OM_OK;
+	}
+	const om_mem was = b->mem;
+	b->is_copied = must_copy(d->exec, b, t);
+	b->mem = mem;
+	b->tensor = *t;
+	b->bytes = bytes;
+	move_all(d);
+	if (was)
+		d->ops->free(d->device, was);
+	return OM_OK;
+}
+
+static om_status
+bind_copy(om_exec *e, const om_op *copy, const om_value *value, const om_value *v, const om_tensor *t, void *stream)
+{
+	const char *what = value == copy->in[0] ? "output" : "input";
+	struct device_binding *b = binding_of(e, copy, value);
+	uint64_t bytes;
+
+	if (e->device->op[copy->id].state)
+		return om_fail(e->session, OM_USAGE, "%s %s is a state that stays on the device: it cannot be bound there", what, v->name);
+	OM_TRY(check_tensor(e, what, v, t, &bytes));
+	OM_TRY(check_overlap(e, what, v, b, t, bytes));
+	const om_status st = bytes ? bind_to(e->device, b, what, v, t, bytes, stream) : OM_OK;
+	om_arena_clear(e->call);
+	return st;
+}
+
+static om_status
+check_device(const om_exec *e)
+{
+	if (!e->device || !e->device->device)
+		return om_fail(e->session, OM_USAGE, "no op of the program runs on a device: memory of a device cannot be bound");
+	if (!e->device->ops->bind)
+		return om_fail(e->session, OM_UNSUPPORTED, "the device %s cannot use memory of the caller", e->device->name);
+	return OM_OK;
+}
+
+static om_status
+input(om_exec *e, uint32_t k, const om_tensor *t, void *stream)
+{
+	OM_TRY(check_device(e));
+	if (k >= e->prog->first->nparam)
+		return om_fail(e->session, OM_RUN, "the model has %u inputs, no input %u", e->prog->first->nparam, k);
+	const om_value *v = e->prog->first->param[k];
+	const om_op *copy = v->nuse == 1 ? v->first_use->op : NULL;
+	if (!is_copy(e, copy, OM_COPIES_TO_DEVICE))
+		return om_fail(e->session, OM_UNSUPPORTED, "input %s is read by the processor: it cannot be bound to memory of the device",
+			v->name);
+	OM_TRY(bind_copy(e, copy, copy->out[0], v, t, stream));
+	(void)om_exec_give(e, v, &(om_tensor){0});  /* what was given before is not read any more */
+	e->is_bound[v->id] = true;
+	e->is_used_up[v->id] = false;
+	return OM_OK;
+}
+
+om_status
+om_exec_device_input(om_exec *e, uint32_t k, const om_tensor *t, void *stream)
+{
+	OM_GUARDED(e->session, input(e, k, t, stream));
+}
+
+static om_status
+output(om_exec *e, uint32_t k, const om_tensor *t, void *stream)
+{
+	OM_TRY(check_device(e));
+	if (k >= e->prog->first->nresult)
+		return om_fail(e->session, OM_RUN, "the model has %u outputs, no output %u", e->prog->first->nresult, k);
+	const om_value *v = e->prog->first->result[k];
+	if (!is_copy(e, v->def, OM_COPIES_TO_HOST) || v->nuse != 1)
+		return om_fail(e->session, OM_UNSUPPORTED, "output %s is %s by the processor: it cannot be bound to memory of the device",
+			v->name, is_copy(e, v->def, OM_COPIES_TO_HOST) ? "read" : "computed");
+	return bind_copy(e, v->def, v->def->in[0], v, t, stream);
+}
+
+om_status
+om_exec_device_output(om_exec *e, uint32_t k, const om_tensor *t, void *stream)
+{
+	OM_GUARDED(e->session, output(e, k, t, stream));
+}
+
+/* The copies of parameter or result `v`. */
+void
+om_exec_device_unbind(om_exec *e, const om_value *v)
+{
+	struct device_run *d = e->device;
+
+	for (uint32_t k = 0; d && d->device && k < e->prog->nop; k++) {
+		struct device_binding *b = d->op[k].binding;
+		if (b && (b->copy->in[0] == v || b->copy->out[0] == v))
+			unbind(d, b);
+	}
+}
+
+const om_tensor *
+om_exec_device_result(const om_exec *e, const om_value *result)
+{
+	const om_op *op = e->device ? result->def : NULL;
+	const struct device_binding *b = op ? e->device->op[op->id].binding : NULL;
+
+	return b && b->mem && op->opdef->copies == OM_COPIES_TO_HOST ? &b->tensor : NULL;
+}
+
+/* ---- Runs. ---- */
+
+bool
+om_exec_device_has(const struct device_run *d, const om_op *op)
+{
+	return d->op[op->id].binding && d->op[op->id].binding->mem;
+}
+
+om_device_status
+om_exec_device_move(struct device_run *d, const om_op *op, om_stream *stream)
+{
+	const struct device_binding *b = d->op[op->id].binding;
+	const struct device_place *at = &d->place[b->value->id];
+
+	if (!b->is_copied)
+		return OM_DEVICE_OK;
+	return op->opdef->copies == OM_COPIES_TO_DEVICE ? d->ops->copy(stream, at->mem, at->at, b->mem, 0, b->bytes, op->id)
+		: d->ops->copy(stream, b->mem, 0, at->mem, at->at, b->bytes, op->id);
+}
+
+void
+om_exec_device_bindings_free(struct device_run *d)
+{
+	for (uint32_t k = 0; k < d->exec->prog->nop; k++)
+		if (d->op[k].binding && d->op[k].binding->mem)
+			d->ops->free(d->device, d->op[k].binding->mem);
+}
