@@ -3,7 +3,7 @@ PYTHON_PACKAGE = %D%/onnxmem/__init__.py %D%/onnxmem/_command.py %D%/onnxmem/_co
 	%D%/onnxmem/_pack.py %D%/onnxmem/_plan.py %D%/onnxmem/_program.py %D%/onnxmem/_report.py %D%/onnxmem/_run.py %D%/onnxmem/_sets.py \
 	%D%/onnxmem/_structs.py %D%/onnxmem/_tensors.py %D%/onnxmem/_tile.py %D%/onnxmem/_train.py %D%/onnxmem/_trainer.py %D%/onnxmem/_tune.py %D%/onnxmem/_why.py %D%/onnxmem/interop.py %D%/onnxmem/olive.py %D%/onnxmem/pytest_plugin.py %D%/onnxmem/py.typed
 PYTHON_BUILD = %D%/README.md %D%/backend.py %D%/pyproject.toml
-EXTRA_DIST += $(PYTHON_PACKAGE) $(PYTHON_BUILD) %D%/tests/conftest.py %D%/tests/test_abi.py %D%/tests/test_eager.py %D%/tests/test_equal.py %D%/tests/test_fetch.py \
+EXTRA_DIST += $(PYTHON_PACKAGE) $(PYTHON_BUILD) %D%/tests/conftest.py %D%/tests/test_abi.py %D%/tests/test_device.py %D%/tests/test_eager.py %D%/tests/test_equal.py %D%/tests/test_fetch.py \
 	%D%/tests/test_generate.py %D%/tests/test_interop.py %D%/tests/test_pack.py %D%/tests/test_plugin.py %D%/tests/test_report.py \
 	%D%/tests/test_run.py %D%/tests/test_stop.py %D%/tests/test_tile.py %D%/tests/test_train.py %D%/tests/test_trainer.py \
 	%D%/tests/test_tune.py %D%/tests/test_wheel.py %D%/tests/test_why.py

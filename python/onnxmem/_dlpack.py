@@ -40,14 +40,28 @@ _is_valid_raw = c.PYFUNCTYPE(c.c_int, c.c_void_p, c.c_char_p)(("PyCapsule_IsVali
 _NEW, _USED = b"dltensor", b"used_dltensor"   # PyCapsule keeps pointers to names
 
 
+#: Kinds of devices.  What stands for memory of the simulated device is of the kind for extensions.
+DEVICES = {"cuda": 2, "opencl": 4, "sim": 12}
+#: The stream of CUDA for which elements are asked for: that of the process, which waits for all others.
+_CUDA_STREAM = 1
+
+
+def device_kind(tensor: Any) -> int:
+    """The kind of the device that a tensor of another package is on; what has no DLPack is on the CPU."""
+    return int(tensor.__dlpack_device__()[0]) if hasattr(tensor, "__dlpack_device__") else _CPU
+
+
 class Foreign:
     """A tensor of another package.  Its memory is given back when this object goes."""
 
-    def __init__(self, tensor: Any) -> None:
-        device = tensor.__dlpack_device__()[0]
-        if device != _CPU:
-            raise ValueError(f"the tensor is on a device of the kind {int(device)}: copy it to the CPU first")
-        capsule = tensor.__dlpack__()
+    def __init__(self, tensor: Any, kind: int = _CPU) -> None:
+        device = device_kind(tensor)
+        if device != kind:
+            raise ValueError(f"the tensor is on a device of the kind {device}: copy it to the CPU first")
+        self.is_there = kind != _CPU
+        #: What its elements come from.
+        self.stream = _CUDA_STREAM if kind == DEVICES["cuda"] else None
+        capsule = tensor.__dlpack__() if self.stream is None else tensor.__dlpack__(stream=self.stream)
         if not _is_valid(capsule, _NEW):
             raise ValueError("the DLPack capsule of the tensor was used before, or has another version")
         managed = c.cast(_get(capsule, _NEW), c.POINTER(_Managed))
@@ -93,11 +107,11 @@ def _forget_unused(capsule: int) -> None:
 _take_back, _drop = _deleter(_forget), _capsule_destructor(_forget_unused)
 
 
-def offer(array: Any, dtype: str) -> Any:
+def offer(array: Any, dtype: str, kind: int = _CPU) -> Any:
     """A capsule for a contiguous NumPy array, whose elements are of this type whatever NumPy calls them."""
     code, bits = _CODES[dtype]
     shape = (c.c_int64 * max(array.ndim, 1))(*array.shape)
-    managed = _Managed(data=array.ctypes.data, device_type=_CPU, ndim=array.ndim, code=code, bits=bits, lanes=1, shape=shape,
+    managed = _Managed(data=array.ctypes.data, device_type=kind, ndim=array.ndim, code=code, bits=bits, lanes=1, shape=shape,
                        deleter=c.cast(_take_back, c.c_void_p))
     address = c.addressof(managed)
     _offered[address] = (managed, shape, array)

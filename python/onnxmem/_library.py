@@ -75,6 +75,8 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "om_host_flags": (_status, (c_void_p, POINTER(s.FlagSet), c_size_t, POINTER(c_char_p))),
     "om_host_read_plan": (_status, (c_void_p, c_void_p, _prog, c_char_p, c_void_p)),
     "om_host_find_formulas": (_status, (c_void_p, _prog, _prog)),
+    "om_default_pipeline": (c_char_p, ()),
+    "om_host_decided": (c_char_p, (c_void_p, _prog, c_char_p)),
     "om_host_pipeline_with": (_status, (c_void_p, _prog, _prog, POINTER(s.DimRange), c_uint32, POINTER(s.FlagSet), c_size_t,
                                         POINTER(c_char_p))),
     "om_host_check_sizes": (_status, (c_void_p, c_void_p, c_char_p, POINTER(s.Plan))),

@@ -74,6 +74,8 @@ class PlanOptions(ModelOptions, total=False):
     budget_of: what the budget limits: ``total``, the default, or ``arena``.
     parallel_safe: valid for every order of the ops that respects the data.
     streams: workers that run ops side by side, each op in one thread; 1 by default.
+    device: ops run on a device where that is faster, as ``cuda`` or ``sim:seed=3``, with its options after colons; not with ``arenas``.
+    place: with ``device``: ``cost``, what is faster there, the default; ``all``, whatever the device can run.
     exact_sizes: leave values whose size data decide outside of the plan.
     precise: with target ``cpu``: reference kernels alone.
     threads: with target ``cpu``: threads that kernels have scratch for.
@@ -95,6 +97,8 @@ class PlanOptions(ModelOptions, total=False):
     budget_of: str
     parallel_safe: bool
     streams: int
+    device: str
+    place: str
     exact_sizes: bool
     precise: bool
     threads: int
@@ -103,6 +107,9 @@ class PlanOptions(ModelOptions, total=False):
     flags: Mapping[str, object]
     progress: Progress
 
+
+# Of places in the memory of a device.
+DEVICE_ALIGN = 256
 
 MODEL_OPTIONS = frozenset(ModelOptions.__annotations__)
 ALL_OPTIONS = MODEL_OPTIONS | frozenset(PlanOptions.__annotations__)
@@ -366,8 +373,27 @@ class Program:
         _request_io(request, options.get("io", "caller"), self.loaded)
         pins = array_of(s.Pin, ((raw(name), raw(arena)) for name, arena in options.get("pins", {}).items()))
         request.pin, request.npin = pins, len(pins)
-        _request_arenas(request, options.get("arenas", ()), self.budget("arena"), "align" in options)
+        if self.device()[0]:
+            self._request_device(request)
+        else:
+            _request_arenas(request, options.get("arenas", ()), self.budget("arena"), "align" in options)
         return request
+
+    def device(self) -> tuple[str, str]:
+        """The device of the plan and its options; both are empty for the processor."""
+        name, _, how = (self.options.get("device") or "").partition(":")
+        if not name and self.options.get("place") is not None:
+            raise UsageError("place requires a device")
+        return name, how.replace(":", ",")
+
+    def _request_device(self, request: s.PlanRequest) -> None:
+        if self.options.get("arenas"):
+            raise UsageError("a plan for a device has an arena of the processor and one of the device: leave out arenas")
+        if request.streams > 1:
+            raise UsageError("streams are of workers of the processor: leave out device")
+        name = raw(self.device()[0])
+        specs = array_of(s.ArenaSpec, [(b"host", b"cpu", self.budget("arena"), 0), (name, name, 0, DEVICE_ALIGN)])
+        request.arena, request.narena, request.target = specs, len(specs), s.TARGETS.index("cpu")
 
     def budget(self, of: str) -> int:
         """The budget of this kind; 0: none."""
@@ -388,6 +414,10 @@ class Program:
             values["parallel-safe"] = True
         if self.budget("arena"):
             values["budget"] = self.budget("arena")
+        if self.device()[0]:
+            values["device"] = self.device()[0]
+        if self.options.get("place") is not None:
+            values["place"] = self.options["place"]
         return values
 
     def _dim_ranges(self) -> Any:
@@ -403,9 +433,10 @@ class Program:
 
     def _pipeline(self, program: Any) -> bytes:
         named, given = self.options.get("passes"), self._given_flags()
-        if named is None:
+        if named is None and not self.device()[0]:
             return self.usual_pipeline(program, given)
-        out = ctypes.c_char_p(raw(named))
+        # What rewrites a program for kernels of the processor would leave nothing to the device.
+        out = ctypes.c_char_p(raw(named) if named is not None else lib.om_host_decided(self.host, program, lib.om_default_pipeline()))
         if given is not None:
             self.context.check(lib.om_host_flags(self.host, given, len(given), byref(out)))
         assert out.value is not None

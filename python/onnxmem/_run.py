@@ -60,6 +60,10 @@ class Stats:
     copied_bytes: int           #: Copied in the last run because the plan does not share memory.
     steps: int                  #: Ops that ran in the last run.
     runs: int                   #: Runs that were completed.
+    device_bytes: int           #: Of memory of the device.
+    transferred_bytes: int      #: Copied to the device and from it, by all runs.
+    captured_commands: int      #: Launches, and copies in its memory, that the device captured.
+    replays: int                #: How often captured commands were started.
     ops: list[OpTime]           #: With ``profile``: the time of each op.
 
 
@@ -83,17 +87,26 @@ class Executor:
         context.check(lib.om_exec_new(context.handle, planned, plan, byref(options), byref(self.handle)))
         self.aliased = _aliased(planned, plan)
         self.bound: dict[int, Any] = {}
+        self.there: dict[int, Any] = {}    # outputs on the device
         self.seconds = math.inf    # of the last run
 
     def bind_input(self, k: int, one: Any) -> None:
         """Bind an input; it is kept until another is bound."""
-        self.context.check(lib.om_exec_input(self.handle, k, byref(one.tensor)))
+        if is_there(one):
+            self.context.check(lib.om_exec_device_input(self.handle, k, byref(one.tensor), one.keep.stream))
+        else:
+            self.context.check(lib.om_exec_input(self.handle, k, byref(one.tensor)))
         self.bound[k] = one
 
     def bind_output(self, k: int, array: Any) -> None:
-        """Bind an output to an array; None: to no memory of the caller."""
+        """Bind an output to an array, or to a tensor on the device; None: to no memory of the caller."""
+        if is_there(array):
+            self.context.check(lib.om_exec_device_output(self.handle, k, byref(array.tensor), array.keep.stream))
+            self.there[k] = array
+            return
         address, size = (array.ctypes.data, array.nbytes) if array is not None else (None, 0)
         self.context.check(lib.om_exec_output(self.handle, k, address, size))
+        self.there.pop(k, None)
 
     def run(self) -> int:
         """Run; long runs so that Ctrl-C ends them.  The first one is taken to be long."""
@@ -107,6 +120,13 @@ class Executor:
         """Output of the last run."""
         found: s.Tensor = lib.om_exec_result(self.handle, k).contents
         return found
+
+
+def is_there(one: Any) -> bool:
+    """Is it a tensor on a device?"""
+    from ._dlpack import Foreign
+    keep = getattr(one, "keep", None)
+    return isinstance(keep, Foreign) and keep.is_there
 
 
 class Executors:
@@ -204,18 +224,25 @@ class Session:
     to be the state of an output, as the cache of a decoder: the output is the array of that input then.  ``max_memory`` and ``max_iterations`` are limits; ``cache`` is a folder
     for weights as kernels read them.
 
+    With ``device``, ops run on a device.  Inputs and ``outputs`` may be tensors there with DLPack (PyTorch, CuPy): they are used where they
+    are, without a copy to the processor.  A device of CUDA takes those of the kind ``kDLCUDA``, the simulated one those of ``kDLExtDev``,
+    whose memory is that of the processor.  Without ``capture``, the device gets each command of a run anew; results are the same.
+
     A session may be used by several threads; its runs follow each other.  The GIL is released meanwhile.
     """
 
     def __init__(self, model: Model, *, poison: bool = False, no_reuse: bool = False, profile: bool = False, in_place: bool = False,
-                 max_memory: int = 0, max_iterations: int = 0, cache: str | None = None,
+                 max_memory: int = 0, max_iterations: int = 0, cache: str | None = None, capture: bool = True,
                  **options: Unpack[PlanOptions]) -> None:
+        from ._dlpack import DEVICES
         check_options(options, ALL_OPTIONS, "Session")
         self._program = Program(model, options)
         self._in_place = in_place
         self._cache = cache.encode() if cache is not None else None
+        device, how = self._program.device()
+        self._kind = DEVICES.get(device, 0)
         self._exec_options = s.ExecOptions(
-            size=ctypes.sizeof(s.ExecOptions), poison=poison, no_reuse=no_reuse, profile=profile,
+            no_capture=not capture, device_options=how.encode() if how else None, size=ctypes.sizeof(s.ExecOptions), poison=poison, no_reuse=no_reuse, profile=profile,
             max_memory=number_of("max_memory", max_memory), max_iterations=number_of("max_iterations", max_iterations),
             threads=self._program.threads(), precise=bool(options.get("precise")), cache=self._cache)
         self._has_plan = bool(lib.om_model_has_plan(self._program.handle)) and not set(options) - NOT_OF_PLAN
@@ -277,9 +304,15 @@ class Session:
                 raise RunError(f"input {one.name} has no value")
 
     def _values(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        from ._tensors import bound
+        from ._tensors import bound, bound_there
         loaded = inputs_of(self._program.loaded)
-        return {name: bound(name, value, loaded[self._index[name]].type) for name, value in given.items()}
+        types = {name: loaded[self._index[name]].type for name in given}
+        return {name: bound_there(f"input {name}", value, types[name], self._kind) if self._is_there(value) else bound(name, value, types[name])
+                for name, value in given.items()}
+
+    def _is_there(self, value: Any) -> bool:
+        from ._dlpack import device_kind
+        return bool(self._kind) and device_kind(value) == self._kind
 
     def _writable(self, executor: Executor, name: str, one: Any) -> Any:
         """What is bound: a copy if the run writes there and may not."""
@@ -300,10 +333,12 @@ class Session:
                 executor.bind_input(k, bound(text(value.name), taken(value.data.contents, value.type), value.type))
 
     def _room(self, executor: Executor, k: int, wanted: Mapping[str, Any]) -> Any:
-        from ._tensors import dtype_of, fresh
+        from ._tensors import bound_there, dtype_of, fresh
         info, value = self.outputs[k], executor.outputs[k]
         if info.name not in wanted:
             return None if k in executor.aliased else fresh(value)
+        if self._is_there(wanted[info.name]):
+            return bound_there(f"output {info.name}", wanted[info.name], value.type, self._kind)
         array = _array_of(wanted[info.name])
         dims = dims_of(value.shape)
         expected = dtype_of(s.DTYPES[value.type.elem]) if value.type.kind == s.TENSOR else None
@@ -317,6 +352,8 @@ class Session:
 
     def _result(self, executor: Executor, k: int, array: Any, wanted: Any, given: Mapping[str, Any]) -> Any:
         from ._tensors import taken
+        if is_there(array):
+            return wanted
         state = executor.bound.get(executor.aliased.get(k, -1))
         if array is None and state and state.tensor.data == executor.result(k).data:
             name = self.inputs[executor.aliased[k]].name
@@ -341,7 +378,7 @@ class Session:
         ops = [OpTime(text(found.op[k].op.contents.name), text(found.op[k].op.contents.type), found.op[k].calls, found.op[k].ms)
                for k in range(found.nop)]
         return Stats(found.arena_bytes, found.weight_bytes, found.unplanned_bytes, found.object_bytes, found.copied_bytes,
-                     found.steps, found.runs, ops)
+                     found.steps, found.runs, found.device_bytes, found.transferred_bytes, found.captured_commands, found.replays, ops)
 
     def report(self) -> Report:
         """The report of the plan that was used last."""

@@ -130,6 +130,20 @@ def _bound_foreign(name: str, value: Any, dtype: str) -> Bound | None:
     return Bound(_tensor(foreign.address, dtype, foreign.shape), foreign)
 
 
+def bound_there(name: str, value: Any, type_: s.Type, kind: int) -> Bound:
+    """A tensor on a device of this kind for input or output `name`, where it is."""
+    from ._dlpack import Foreign
+    if getattr(value, "requires_grad", False):
+        value = value.detach()
+    foreign = Foreign(value, kind)
+    dtype = s.DTYPES[type_.elem]
+    if type_.kind != s.TENSOR or foreign.dtype != dtype:
+        raise ShapeError(f"{name} must be {dtype}, not {foreign.dtype or 'of a type that ONNX does not have'}")
+    if not foreign.is_contiguous:
+        raise ShapeError(f"{name}: its elements on the device are not contiguous; make it contiguous first")
+    return Bound(_tensor(foreign.address, dtype, foreign.shape), foreign)
+
+
 def dtype_size(name: str) -> int:
     """Bytes of an element that is not packed."""
     return _NUMPY[name].itemsize if name in _NUMPY else 2 if name == "bfloat16" else 1
