@@ -122,6 +122,8 @@ om_exec_device_stop(om_exec *e)
 {
 	struct device_run *d = e->device;
 
+	if (d && d->device)
+		om_exec_device_abandon(d);
 	for (uint32_t k = 0; d && d->device && k < OM_MOST_STREAMS; k++)
 		if (d->stream[k])
 			d->ops->sync(d->stream[k]);

@@ -135,6 +135,8 @@ void om_exec_device_bindings_free(struct device_run *d);
 /* After streams were chosen: find what is captured. */
 om_status om_exec_device_stretches(om_exec *e);
 void om_exec_device_stretches_free(struct device_run *d);
+/* After a failure: a capture that began ends, and its commands are dropped. */
+void om_exec_device_abandon(struct device_run *d);
 /* Arguments have changed: nothing is captured any more. */
 void om_exec_device_forget(struct device_run *d);
 /* Enqueue the stretch that begins with a step, which the first call captures; `*n` is the number of its steps, 0 where the steps have

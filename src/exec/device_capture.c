@@ -99,9 +99,9 @@ static bool
 meets(const struct finder *f, size_t first, bool stays)
 {
 	for (size_t i = 0; i < first; i++)
-		for (size_t k = first; k < f->n; k++) {
+		for (size_t k = first; k < f->n && (!stays || f->range[i].is_download); k++) {
 			const struct range *a = &f->range[i], *b = &f->range[k];
-			if (a->mem == b->mem && a->from < b->to && b->from < a->to && (a->writes || b->writes) && (!stays || a->is_download))
+			if (a->mem == b->mem && a->from < b->to && b->from < a->to && (a->writes || b->writes))
 				return true;
 		}
 	return false;
@@ -326,7 +326,20 @@ refuse(struct device_run *d, struct device_stretch *s, om_device_status st, cons
 	return s->is_refused ? OM_OK : om_exec_device_fail(d, st, op, "its commands cannot be captured");
 }
 
-/* The capture ends after a failure, too. */
+void
+om_exec_device_abandon(struct device_run *d)
+{
+	om_device_graph *part;
+
+	if (!d->capturing)
+		return;
+	d->capturing = NULL;
+	d->ops->capture_end(d->stream[0], &part);
+	if (part)
+		d->ops->graph_free(part);
+}
+
+/* After a failure the caller abandons what was captured so far. */
 static om_status
 capture(struct device_run *d, struct device_stretch *s, const om_op *op)
 {
@@ -336,10 +349,9 @@ capture(struct device_run *d, struct device_stretch *s, const om_op *op)
 	if (st != OM_DEVICE_OK)
 		return refuse(d, s, st, op);
 	d->capturing = s;
-	const om_status put = put_captured(d, s, op);
+	OM_TRY(put_captured(d, s, op));
 	d->capturing = NULL;
 	st = d->ops->capture_end(d->stream[0], &s->graph);
-	OM_TRY(put);
 	if (st != OM_DEVICE_OK)
 		return refuse(d, s, st, op);
 	d->exec->stats.captured_commands += d->commands - before;
