@@ -82,16 +82,24 @@ non_zero_cpu(om_op_context *c)
 	return OM_OK;
 }
 
-/* ---- NonMaxSuppression. ---- */
+/* ---- NonMaxSuppression. ----
+ *
+ * The boxes of a class are taken in the order of their scores, from a heap that is no longer emptied when there are enough.  A box
+ * that is picked suppresses those that overlap it.  They lie side by side in the order of their left sides, each coordinate in an
+ * array of its own: those that reach a picked box along x are one range, whose elements are compared without branches.  Boxes of
+ * several classes or images that the model moved apart, to suppress them together, meet in short ranges. */
 
 struct box {
 	float x0, x1, y0, y1;
+	int64_t index;
 };
 
 struct candidate {
 	float score;
-	int64_t index;
+	int64_t index, at;  /* `at`: its place along x; NOWHERE: without area, it overlaps none */
 };
+
+enum { NOWHERE = -1 };
 
 struct picked {
 	int64_t *v;       /* batch, class, box */
@@ -129,35 +137,59 @@ suppression_most(const om_op_context *c, uint32_t out, om_shape *most)
 }
 
 static struct box
-box_of(const float *b, bool by_center)
+box_of(const float *b, bool by_center, int64_t index)
 {
 	if (by_center)
-		return (struct box){b[0] - b[2] / 2, b[0] + b[2] / 2, b[1] - b[3] / 2, b[1] + b[3] / 2};
-	return (struct box){fminf(b[1], b[3]), fmaxf(b[1], b[3]), fminf(b[0], b[2]), fmaxf(b[0], b[2])};
+		return (struct box){b[0] - b[2] / 2, b[0] + b[2] / 2, b[1] - b[3] / 2, b[1] + b[3] / 2, index};
+	return (struct box){fminf(b[1], b[3]), fmaxf(b[1], b[3]), fminf(b[0], b[2]), fmaxf(b[0], b[2]), index};
 }
 
-/* Does the intersection over union of two boxes exceed `most`?  Most pairs are apart, and are decided by
- * comparisons alone. */
+static float
+area_of(const struct box *b)
+{
+	return (b->x1 - b->x0) * (b->y1 - b->y0);
+}
+
+/* False, too, if a coordinate is NaN. */
 static bool
-overlap(struct box a, struct box b, float most)
+has_area(const struct box *b)
 {
-	if (a.x1 <= b.x0 || b.x1 <= a.x0 || a.y1 <= b.y0 || b.y1 <= a.y0)
-		return false;
-	const float w = fminf(a.x1, b.x1) - fmaxf(a.x0, b.x0), h = fminf(a.y1, b.y1) - fmaxf(a.y0, b.y0);
-	const float area_a = (a.x1 - a.x0) * (a.y1 - a.y0), area_b = (b.x1 - b.x0) * (b.y1 - b.y0);
-	const float all = area_a + area_b - w * h;
-
-	return w > 0 && h > 0 && area_a > 0 && area_b > 0 && all > 0 && w * h / all > most;
+	return b->x0 < b->x1 && b->y0 < b->y1 && area_of(b) > 0;
 }
 
+/* Those without an area come last. */
 static int
-by_score(const void *x, const void *y)
+by_left(const void *x, const void *y)
 {
-	const struct candidate *a = x, *b = y;
+	const struct box *a = x, *b = y;
 
-	if (a->score != b->score)
-		return a->score > b->score ? -1 : 1;
+	if (has_area(a) != has_area(b))
+		return has_area(a) ? -1 : 1;
+	if (has_area(a) && a->x0 != b->x0)
+		return a->x0 < b->x0 ? -1 : 1;
 	return a->index < b->index ? -1 : a->index > b->index;
+}
+
+static bool
+is_better(const struct candidate *a, const struct candidate *b)
+{
+	return a->score != b->score ? a->score > b->score : a->index < b->index;
+}
+
+/* Sift heap[at] down until no child is better. */
+static void
+sink(struct candidate *heap, int64_t n, int64_t at)
+{
+	const struct candidate e = heap[at];
+
+	for (int64_t child; (child = 2 * at + 1) < n; at = child) {
+		if (child + 1 < n && is_better(&heap[child + 1], &heap[child]))
+			child++;
+		if (!is_better(&heap[child], &e))
+			break;
+		heap[at] = heap[child];
+	}
+	heap[at] = e;
 }
 
 struct suppression_attrs {
@@ -199,25 +231,98 @@ suppression_of(const om_op_context *c, struct suppression *s)
 	return OM_OK;
 }
 
+/* What a call works with: the boxes of an image by their left sides, and those of a class. */
+struct suppressed {
+	struct box *all;
+	struct candidate *heap;
+	float *x0, *x1, *y0, *y1, *area;      /* of boxes that have one, in that order */
+	float *reach;                         /* the largest x1 so far */
+	int32_t *is_out;                      /* of each of them */
+	int64_t n, candidates;
+};
+
+static void
+add_box(struct suppressed *w, const struct box *b)
+{
+	const int64_t k = w->n++;
+
+	w->x0[k] = b->x0;
+	w->x1[k] = b->x1;
+	w->y0[k] = b->y0;
+	w->y1[k] = b->y1;
+	w->area[k] = area_of(b);
+	w->reach[k] = k && w->reach[k - 1] > b->x1 ? w->reach[k - 1] : b->x1;
+	w->is_out[k] = 0;
+}
+
+/* The candidates of a class, as a heap. */
+static void
+take_class(const struct suppression *s, struct suppressed *w, const float *score)
+{
+	w->n = w->candidates = 0;
+	for (int64_t k = 0; k < s->boxes; k++) {
+		const struct box *b = &w->all[k];
+		if (s->has_score && !(score[b->index] > s->score))
+			continue;
+		w->heap[w->candidates++] = (struct candidate){score[b->index], b->index, has_area(b) ? w->n : NOWHERE};
+		if (has_area(b))
+			add_box(w, b);
+	}
+	for (int64_t k = w->candidates / 2; k-- > 0; )
+		sink(w->heap, w->candidates, k);
+}
+
+/* The first of `n` ascending numbers that exceeds x, or is not less than x. */
+static int64_t
+first_above(const float *v, int64_t n, float x, bool exceeds)
+{
+	int64_t low = 0;
+
+	while (low < n) {
+		const int64_t mid = low + (n - low) / 2;
+		if (exceeds ? v[mid] > x : v[mid] >= x)
+			n = mid;
+		else
+			low = mid + 1;
+	}
+	return low;
+}
+
+#define LEAST(a, b) ((a) < (b) ? (a) : (b))
+#define MOST(a, b)  ((a) > (b) ? (a) : (b))
+
+/* The boxes whose intersection over union with box `at` exceeds `most` are out. */
+static void
+suppress_others(struct suppressed *w, int64_t at, float most)
+{
+	const float left = w->x0[at], right = w->x1[at], top = w->y0[at], bottom = w->y1[at], area = w->area[at];
+	const float *restrict x0 = w->x0, *restrict x1 = w->x1, *restrict y0 = w->y0, *restrict y1 = w->y1;
+	const float *restrict areas = w->area;
+	int32_t *restrict is_out = w->is_out;
+	const int64_t end = first_above(x0, w->n, right, false);
+
+	for (int64_t k = first_above(w->reach, w->n, left, true); k < end; k++) {
+		const float across = LEAST(right, x1[k]) - MOST(left, x0[k]), down = LEAST(bottom, y1[k]) - MOST(top, y0[k]);
+		const float both = across * down, either = area + areas[k] - both;
+		is_out[k] |= (across > 0) & (down > 0) & (either > 0) & (both / either > most);
+	}
+}
+
 /* The boxes of one class, best first; a box that overlaps a better one is suppressed. */
 static void
-suppress(const struct suppression *s, const struct box *box, const float *score,
-	struct candidate *all, int64_t batch, int64_t class, struct picked *p)
+suppress(const struct suppression *s, struct suppressed *w, int64_t batch, int64_t class, struct picked *p)
 {
 	const int64_t first = p->n;
-	size_t n = 0;
 
-	for (int64_t k = 0; k < s->boxes; k++)
-		if (!s->has_score || score[k] > s->score)
-			all[n++] = (struct candidate){score[k], k};
-	qsort(all, n, sizeof *all, by_score);
-	for (size_t k = 0; k < n && p->n - first < s->most; k++) {
-		bool free = true;
-		for (int64_t i = first; i < p->n && free; i++)
-			free = !overlap(box[all[k].index], box[p->v[3 * i + 2]], s->overlap);
-		if (!free)
+	while (w->candidates > 0 && p->n - first < s->most) {
+		const struct candidate best = w->heap[0];
+		w->heap[0] = w->heap[--w->candidates];
+		sink(w->heap, w->candidates, 0);
+		if (best.at != NOWHERE && w->is_out[best.at])
 			continue;
-		memcpy(&p->v[3 * p->n++], (int64_t[]){batch, class, all[k].index}, 3 * sizeof *p->v);
+		memcpy(&p->v[3 * p->n++], (int64_t[]){batch, class, best.index}, 3 * sizeof *p->v);
+		if (best.at != NOWHERE)
+			suppress_others(w, best.at, s->overlap);
 	}
 }
 
@@ -241,16 +346,18 @@ suppression_room(const om_op_context *c, const struct suppression *s, struct pic
 }
 
 static om_status
-suppression_run(om_op_context *c, const struct suppression *s, struct box *box, struct candidate *all,
-	struct picked *p)
+suppression_run(om_op_context *c, const struct suppression *s, struct suppressed *w, struct picked *p)
 {
 	const float *boxes = c->in[0].data, *scores = c->in[1].data;
 
 	for (int64_t b = 0; b < s->batches; b++) {
 		for (int64_t k = 0; k < s->boxes; k++)
-			box[k] = box_of(boxes + 4 * (b * s->boxes + k), s->by_center);
-		for (int64_t class = 0; class < s->classes; class++)
-			suppress(s, box, scores + (b * s->classes + class) * s->boxes, all, b, class, p);
+			w->all[k] = box_of(boxes + 4 * (b * s->boxes + k), s->by_center, k);
+		qsort(w->all, (size_t)s->boxes, sizeof *w->all, by_left);
+		for (int64_t class = 0; class < s->classes; class++) {
+			take_class(s, w, scores + (b * s->classes + class) * s->boxes);
+			suppress(s, w, b, class, p);
+		}
 	}
 	const om_shape shape = om_shape_of(2, (int64_t[]){p->n, 3});
 	OM_TRY(c->alloc(c, 0, &shape));
@@ -258,7 +365,26 @@ suppression_run(om_op_context *c, const struct suppression *s, struct box *box, 
 	return OM_OK;
 }
 
-/* Each box is compared with those that were picked before it: at most with half of all, by some ten operations. */
+/* Workspace in one piece, which begins with the boxes; `all` is NULL if there is not enough memory. */
+static struct suppressed
+suppression_workspace(size_t n)
+{
+	struct suppressed w = {.all = malloc(n * (sizeof *w.all + sizeof *w.heap + 6 * sizeof *w.x0 + sizeof *w.is_out) + 1)};
+
+	if (!w.all)
+		return w;
+	w.heap = (struct candidate *)(w.all + n);
+	w.x0 = (float *)(w.heap + n);
+	w.x1 = w.x0 + n;
+	w.y0 = w.x1 + n;
+	w.y1 = w.y0 + n;
+	w.area = w.y1 + n;
+	w.reach = w.area + n;
+	w.is_out = (int32_t *)(w.reach + n);
+	return w;
+}
+
+/* Each box that is picked is compared with those that it may overlap: at most with all, by some ten operations. */
 static void
 suppression_cost(const om_op_context *c, om_cost *cost)
 {
@@ -275,11 +401,9 @@ suppression_cpu(om_op_context *c)
 
 	OM_TRY(suppression_of(c, &s));
 	OM_TRY(suppression_room(c, &s, &p));
-	struct box *box = malloc((size_t)s.boxes * sizeof *box + 1);
-	struct candidate *all = malloc((size_t)s.boxes * sizeof *all + 1);
-	const om_status st = box && all ? suppression_run(c, &s, box, all, &p) : out_of_memory(c);
-	free(all);
-	free(box);
+	struct suppressed w = suppression_workspace((size_t)s.boxes);
+	const om_status st = w.all ? suppression_run(c, &s, &w, &p) : out_of_memory(c);
+	free(w.all);
 	free(p.v);
 	return st;
 }
