@@ -179,7 +179,7 @@ weigh(float *x, int64_t n, float most)
 	vec sum = {0};
 
 	for (int64_t j = 0; j < n; j += VL) {
-		const vec e = vec_exp(vec_load(x + j) - most);
+		const vec e = vec_exp_weight(vec_load(x + j) - most);
 		vec_store(x + j, e);
 		sum += e;
 	}
@@ -209,7 +209,7 @@ rescale(float *x, int64_t n, float by)
 INLINE float
 exp_of(float x)
 {
-	return vec_exp(vec_all(x))[0];
+	return vec_exp_weight(vec_all(x))[0];
 }
 
 /* Row `r` of the group that starts at row `i`.  A maximum of -infinity means that all keys so far are masked. */

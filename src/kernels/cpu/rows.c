@@ -280,7 +280,7 @@ add_exps(float *y, const float *x, int64_t n, vec high, const int stores)
 	int64_t i = 0;
 
 	for (; i + 2 * VL <= n; i += 2 * VL) {
-		const vec e = vec_exp(vec_load(x + i) - high), f = vec_exp(vec_load(x + i + VL) - high);
+		const vec e = vec_exp_weight(vec_load(x + i) - high), f = vec_exp_weight(vec_load(x + i + VL) - high);
 		if (stores) {
 			vec_store(y + i, e);
 			vec_store(y + i + VL, f);
@@ -290,7 +290,7 @@ add_exps(float *y, const float *x, int64_t n, vec high, const int stores)
 	}
 	for (; i < n; i += VL) {
 		const int64_t m = n - i < VL ? n - i : VL;
-		const vec e = vec_exp(load_lanes(x + i, m) - high);
+		const vec e = vec_exp_weight(load_lanes(x + i, m) - high);
 		if (stores)
 			store_lanes(y + i, e, m);
 		sum += vec_select(lanes_below(m), e, vec_all(0));
@@ -356,7 +356,7 @@ softmax_lanes(float *y, const float *x, int64_t n, int64_t stride, int64_t m, co
 	for (int64_t i0 = 0; i0 < n; i0 += ROWS) {
 		vec part = {0};
 		for (int64_t i = i0; i < n && i < i0 + ROWS; i++) {
-			const vec e = vec_exp(load_lanes(x + i * stride, m) - high);
+			const vec e = vec_exp_weight(load_lanes(x + i * stride, m) - high);
 			part += e;
 			if (!is_log)
 				store_lanes(y + i * stride, e, m);

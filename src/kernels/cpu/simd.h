@@ -350,6 +350,16 @@ vec_exp(vec x)
 	return vec_scaled(p, t);
 }
 
+/* exp(x) as a weight beside one that is 1: 0 below exp(-87), NaN stays.  Processors take more than a hundred cycles for a result below
+ * the least normal number, as scores of keys that are masked would have. */
+INLINE vec
+vec_exp_weight(vec x)
+{
+	const vec least = vec_all(-87.0f);
+
+	return (vec)((ivec)vec_exp(vec_max(least, x)) & ~(x < least));
+}
+
 /* ---- Products of bytes: each lane has four of them. ----
  *
  * Where the processor has no such instruction, bytes are extended to 16 bits: sums of two products are exact in 32
