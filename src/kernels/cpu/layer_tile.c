@@ -59,11 +59,30 @@ store_some(const struct om_tile *t, const float *sums, int rows, int vecs, const
 		}
 }
 
+/* The floats of a vector that is the last one of a tile, of which `last` are inside, if it is partial. */
+INLINE vec
+load_columns(const float *p, const bool is_partial, int64_t last)
+{
+	return is_partial ? vec_load_some(p, last) : vec_load(p);
+}
+
+INLINE void
+store_columns(float *p, vec x, const bool is_partial, int64_t last)
+{
+	if (is_partial)
+		vec_store_some(p, x, last);
+	else
+		vec_store(p, x);
+}
+
 /* Stores may change what `t` points to, for all that compilers know: it is read before them.  Of short rows, this takes as long as
  * the sums.  Without a bias the sums stay as they are: to add 0 would lose the sign of -0. */
 INLINE void
-store_all(const struct om_tile *t, vec sum[][WIDEST], const int rows, const int vecs, const struct place *p)
+store_all(const struct om_tile *t, vec sum[][WIDEST], const int rows, const int vecs, const bool is_partial,
+	const struct place *p)
 {
+	const int end = is_partial ? vecs - 1 : vecs;
+	const int64_t last = p->n - (vecs - 1) * VL;
 	const float low = t->clamps ? t->low : -__builtin_inff(), high = t->clamps ? t->high : __builtin_inff();
 	const int64_t step = t->c_row;
 	float *c = t->c + p->first;
@@ -71,7 +90,7 @@ store_all(const struct om_tile *t, vec sum[][WIDEST], const int rows, const int 
 	if (t->bias) {
 		UNROLL
 		for (int v = 0; v < vecs; v++) {
-			const vec b = vec_load(t->bias + p->first + v * VL);
+			const vec b = load_columns(t->bias + p->first + v * VL, v == end, last);
 			UNROLL
 			for (int i = 0; i < rows; i++)
 				sum[i][v] += b;
@@ -83,7 +102,7 @@ store_all(const struct om_tile *t, vec sum[][WIDEST], const int rows, const int 
 		for (int i = 0; i < rows; i++, from += step) {
 			UNROLL
 			for (int v = 0; v < vecs; v++)
-				sum[i][v] += vec_load(from + v * VL);
+				sum[i][v] += load_columns(from + v * VL, v == end, last);
 		}
 	}
 	if (t->is_hard_swish) {
@@ -91,7 +110,7 @@ store_all(const struct om_tile *t, vec sum[][WIDEST], const int rows, const int 
 		for (int i = 0; i < rows; i++, c += step) {
 			UNROLL
 			for (int v = 0; v < vecs; v++)
-				vec_store(c + v * VL, vec_activate(sum[i][v], OM_ACT_HARD_SWISH, 0, 0));
+				store_columns(c + v * VL, vec_activate(sum[i][v], OM_ACT_HARD_SWISH, 0, 0), v == end, last);
 		}
 		return;
 	}
@@ -99,7 +118,7 @@ store_all(const struct om_tile *t, vec sum[][WIDEST], const int rows, const int 
 	for (int i = 0; i < rows; i++, c += step) {
 		UNROLL
 		for (int v = 0; v < vecs; v++)
-			vec_store(c + v * VL, vec_clamp(sum[i][v], low, high));
+			store_columns(c + v * VL, vec_clamp(sum[i][v], low, high), v == end, last);
 	}
 }
 
@@ -129,11 +148,17 @@ tile(const struct om_tile *t, const struct place *p, const int rows, const int v
 		for (int v = 0; v < vecs; v++)
 			sum[i][v] = (vec){0};
 	}
-	/* Lines that will be written come from memory while the sums are computed. */
+	/* Lines that will be written, and read at the end, come from memory while the sums are computed. */
 	UNROLL
 	for (int i = 0; i < rows; i++)
 		for (int v = 0; v < vecs; v += 16 / VL)
 			__builtin_prefetch(t->c + i * t->c_row + p->first + v * VL, 1, 3);
+	if (t->residual && t->residual != t->c) {
+		UNROLL
+		for (int i = 0; i < rows; i++)
+			for (int v = 0; v < vecs; v += 16 / VL)
+				__builtin_prefetch(t->residual + i * t->c_row + p->first + v * VL, 0, 3);
+	}
 	for (int64_t tap = 0; tap < t->taps; tap++, row += rows) {
 		const float *a[TILE_ROWS], *b = p->weights + t->offset[tap];
 		UNROLL
@@ -164,7 +189,11 @@ tile(const struct om_tile *t, const struct place *p, const int rows, const int v
 		}
 	}
 	if (p->n >= vecs * VL) {
-		store_all(t, sum, rows, vecs, p);
+		store_all(t, sum, rows, vecs, false, p);
+		return;
+	}
+	if (SOME_IS_FAST && p->n > (vecs - 1) * VL) {
+		store_all(t, sum, rows, vecs, true, p);
 		return;
 	}
 	float some[SUMS * VL];

@@ -107,6 +107,9 @@ vec_store_some(float *p, vec v, int64_t n)
 #endif
 }
 
+/* Are these two an instruction each? */
+enum { SOME_IS_FAST = OM_VL == 16 };
+
 /* Its elements, then zeros. */
 INLINE vec
 vec_of_half(half_vec h)
