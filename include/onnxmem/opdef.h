@@ -85,6 +85,7 @@ enum {
 	OM_PART       = 1u << 11, /* output 0 is a part of input 0: where it is a view of all of it, it may be less for other sizes */
 	OM_COLLECTIVE = 1u << 12, /* exchanges data with other ranks: all ranks run such ops in the same order, which no plan may
 	                             change; has OM_EFFECT and OM_RANDOM, too */
+	OM_OPEN_INPLACE = 1u << 13, /* its column `inplace` may be called while shapes of other inputs and outputs are not known */
 };
 
 /* How an operator uses its bodies. */

@@ -94,12 +94,13 @@ find_op(struct facts *w, const om_op *op, om_op_fact *to)
 	if (!row || row->control != OM_PLAIN)
 		return;
 	om_arena_clear(w->tmp);
-	if (!om_op_query(&w->call, w->tmp, op))
+	const bool is_known = om_op_query(&w->call, w->tmp, op);
+	if (om_op_asks_inplace(op, is_known))
+		find_inplace(w, op, to);
+	if (!is_known)
 		return;
 	if (row->view)
 		find_views(w, op, to);
-	if (row->inplace)
-		find_inplace(w, op, to);
 	if ((row->subbuffer || row->view) && op->nout && op->out[0])
 		find_subbuffers(w, op, to);
 	w->call.sizes_only = true;

@@ -532,6 +532,12 @@ om_op_query(om_op_context *c, om_arena *mem, const om_op *op)
 	return known;
 }
 
+bool
+om_op_asks_inplace(const om_op *op, bool is_known)
+{
+	return op->opdef && op->opdef->inplace && (is_known || (op->opdef->flags & OM_OPEN_INPLACE && !op->device));
+}
+
 static bool
 look_at(om_op_look *l, const om_op *op)
 {
@@ -583,7 +589,7 @@ om_op_look_inplace(om_op_look *l, const om_op *op, uint32_t out, uint32_t in)
 {
 	uint64_t a, b;
 
-	return op->opdef && op->opdef->inplace && op->out[out] && op->in[in] && look_at(l, op)
+	return op->out[out] && op->in[in] && om_op_asks_inplace(op, look_at(l, op))
 	    && om_tensor_bytes(l->c.out[out].type, &l->c.out[out].shape, &a)
 	    && om_tensor_bytes(l->c.in[in].type, &l->c.in[in].shape, &b)
 	    && a == b && om_op_context_inplace(&l->c, out, in);

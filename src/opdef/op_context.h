@@ -21,6 +21,9 @@ void om_op_context_init(om_op_context *c, om_session *s, om_arena *mem, const om
  * shape is not known, or something is no tensor. */
 bool om_op_query(om_op_context *c, om_arena *mem, const om_op *op);
 
+/* May the column `inplace` be called for an input and an output of known shapes?  `is_known`: what om_op_query() returned. */
+bool om_op_asks_inplace(const om_op *op, bool is_known);
+
 /* Is input `in` stored in output 0 from `*offset` on, by the column `subbuffer` or, if the output is all of
  * the input, by the column `view`?  Of a context that om_op_query() returned true for. */
 bool om_op_context_subbuffer(const om_op_context *c, uint32_t in, uint64_t *offset);

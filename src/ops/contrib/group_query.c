@@ -644,12 +644,12 @@ static const om_attr_spec group_attrs[] = {
 
 const om_opdef om_ops_group_query[] = {
 	{.domain = "com.microsoft", .name = "GroupQueryAttention",
-	 .brief = "grouped-query attention with a key/value cache", .since = 1, .min_in = 1, .max_in = 16,
+	 .brief = "grouped-query attention with a key/value cache", .since = 1, .flags = OM_OPEN_INPLACE, .min_in = 1, .max_in = 16,
 	 .min_out = 1, .max_out = 4, .attrs = group_attrs, .infer = group_infer, .inplace = group_reuse, .cpu = group_cpu,
 	 .scratch = group_scratch, .cost = group_cost,
 	 .input_types = {GROUP_TYPES}},
 	{.domain = OM_CPU_DOMAIN, .name = "GroupQueryAttention",
-	 .brief = "grouped-query attention with a window, over a ring of as many rows", .since = 1, .min_in = 1, .max_in = 16,
+	 .brief = "grouped-query attention with a window, over a ring of as many rows", .since = 1, .flags = OM_OPEN_INPLACE, .min_in = 1, .max_in = 16,
 	 .min_out = 3, .max_out = 3, .attrs = group_attrs, .infer = group_infer, .inplace = group_reuse, .cpu = group_cpu,
 	 .scratch = group_scratch, .cost = group_cost,
 	 .input_types = {GROUP_TYPES}},
