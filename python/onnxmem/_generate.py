@@ -82,11 +82,9 @@ class _Layout:
 class _Decoder:
     """A decoder with its states: a step takes tokens, and gives the logits after the last one."""
 
-    _RINGS: dict[str, Any] = {"rings": True}    # for caches of windows
-
     def __init__(self, model: Model, rows: int, dims: Mapping[str, int], cache: str | None, options: dict[str, Any],
                  fixed: Mapping[str, Any]) -> None:
-        self._base = {**options, "flags": {**options.get("flags", {}), "capacity": rows, **self._RINGS}}
+        self._base = {**options, "flags": {**options.get("flags", {}), "capacity": rows, "rings": True}}
         self.program = Program(model, self._base)
         self._dims, self._rows = dict(dims), rows
         self._cache = os.fsencode(cache) if cache is not None else None
@@ -168,12 +166,24 @@ class _Decoder:
                 and all(dims_of(inputs[one.param].shape) == dims_of(outputs[one.result].shape) for one in pairs))
 
     def _fits(self, name: str, dims: tuple[int | str | None, ...] | None) -> bool:
-        """Is a state, as a part that ran before left it, the first rows of a buffer of this size?"""
+        """Is a state, as a part that ran before left it, the first rows of a buffer of this size, or does a ring have the last of them?"""
         was = self._state[name].shape
         if name not in self._dense or dims is None or len(dims) != len(was):
             return False
-        more = [(n, dim) for n, dim in zip(was, dims) if n != dim]
-        return len(more) == 1 and isinstance(more[0][1], int) and more[0][0] < more[0][1]
+        other = [axis for axis, (n, dim) in enumerate(zip(was, dims)) if n != dim]
+        size = dims[other[0]] if len(other) == 1 else None
+        return isinstance(size, int) and (was[other[0]] < size or self._is_ring(name, other[0]))
+
+    def _is_ring(self, name: str, axis: int) -> bool:
+        """Are fewer rows along this axis than a state of all positions has those of a ring?
+
+        Where no other input has the dim and the caller gave no number, nothing but a window makes it less than the positions.
+        """
+        if self._state[name].ndim != 4 or axis != 2 or self._state[name].shape[axis] != self.past:
+            return False
+        dim = (dims_of(self._given[name].shape) or ())[axis]
+        others = {str(one) for key in (*OF_TOKENS, *self._fixed) if key in self._given for one in dims_of(self._given[key].shape) or ()}
+        return isinstance(dim, str) and dim not in others and dim not in self._dims and not _open_batch(axis, dim)
 
     def plan_all(self) -> None:
         """One program and one executor for all steps.
@@ -286,12 +296,14 @@ class _Decoder:
         self._state[name], self._address[name] = value, value.ctypes.data
 
     def _spread(self, name: str, dims: tuple[int, ...]) -> None:
-        """Give the rows of a state that a part left room for more, once."""
+        """Give the rows of a state that a part left room for more, once; those that a ring has go where their positions are."""
         was, held = self._state[name], np.zeros(dims, self._state[name].dtype)
-        held[tuple(slice(n) for n in was.shape)] = was
+        axis = next(k for k, (n, dim) in enumerate(zip(was.shape, dims)) if n != dim)
+        kept = np.arange(max(0, was.shape[axis] - dims[axis]), was.shape[axis])
+        np.moveaxis(held, axis, 0)[kept % dims[axis]] = np.moveaxis(was, axis, 0)[kept]
         self._hold(name, held)
         self._dense.discard(name)
-        self.copied_bytes += was.nbytes
+        self.copied_bytes += kept.size * (was.nbytes // was.shape[axis])
 
     def _check_fixed(self, layout: _Layout) -> None:
         """Outputs replace no input that is given; one without elements replaces nothing."""
@@ -356,8 +368,6 @@ class _Decoder:
 
 class _Chain(_Decoder):
     """A set: parts that run once, as an encoder and a decoder without a past, and then the steps."""
-
-    _RINGS = {}         # a part that runs once leaves all rows, in order
 
     def __init__(self, manifest: Manifest, rows: int, dims: Mapping[str, int], cache: str | None, options: dict[str, Any],
                  given: Mapping[str, Any]) -> None:

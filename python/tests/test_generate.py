@@ -348,9 +348,13 @@ def test_sets_with_windows(tmp_path: pathlib.Path, models: pathlib.Path) -> None
     links = [[f"first.present.*.{what}", f"step.past_key_values.*.{what}", f"step.present.*.{what}"] for what in ("key", "value")]
     parts = [{"name": name, "model": f"{name}.onnx"} for name in ("first", "step")]
     (tmp_path / "set.json").write_text(json.dumps({"schema": "onnxmem-set/1", "parts": parts, "links": links, "order": ["first", ["step"]]}))
-    for prompt in (PROMPT, [3, 1, 4, 1, 5, 2, 6, 5]):
+    for prompt in (PROMPT, [3, 1, 4, 1], [3, 1, 4, 1, 5, 2, 6, 5]):
         alone = list(onnxmem.generate(tmp_path / "step.onnx", prompt, max_tokens=12))
-        assert list(onnxmem.generate(tmp_path / "set.json", prompt, max_tokens=12)) == alone
+        generation = onnxmem.generate(tmp_path / "set.json", prompt, max_tokens=12)
+        assert list(generation) == alone
+        # Of the rows of the prompt those that the ring has are spread, unless they are as many.
+        assert generation.stats.cache_bytes == 2 * 2 * 4 * 16 * 4 and generation._decoder._all is not None
+        assert generation.stats.copied_bytes == (0 if len(prompt) == 4 else 2 * 2 * min(len(prompt), 4) * 16 * 4)
 
 
 def test_inputs_that_stay(tmp_path: pathlib.Path) -> None:
