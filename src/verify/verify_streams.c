@@ -7,6 +7,7 @@
 #include <config.h>
 
 #include "base/arena_internal.h"
+#include "ir/alias_roots.h"
 #include "ir/query.h"
 #include "ir/steps.h"
 #include "opdef/op_context.h"
@@ -32,7 +33,7 @@ struct check {
 	const om_plan *plan;
 	const om_streams *streams;
 	om_arena *mem;
-	const om_alias **alias;  /* by value id */
+	const om_alias_root *root; /* by value id: the first value in an arena, of those that its aliases lead to, or the last */
 	const om_scratch **scratch; /* by op id */
 	struct space *space;     /* arenas, then values */
 	uint32_t clock[AGENTS][AGENTS];
@@ -45,22 +46,15 @@ struct check {
 static uint32_t
 find_space(const struct check *c, const om_value *v, uint64_t *offset)
 {
-	const uint32_t narena = c->plan ? c->plan->narena : 0;
-	uint32_t id = v->id;
+	const om_alias_root *root = &c->root[v->id];
+	const om_placement *at = c->plan ? &c->plan->place[root->value] : NULL;
 
-	*offset = 0;
-	for (uint32_t hops = 0; c->plan && hops <= c->p->nvalue; hops++) {
-		const om_placement *at = &c->plan->place[id];
-		if (at->where == OM_IN_ARENA) {
-			*offset += at->offset;
-			return at->arena;
-		}
-		if (!c->alias[id])
-			break;
-		*offset += c->alias[id]->offset;
-		id = c->alias[id]->source;
+	*offset = root->offset;
+	if (at && at->where == OM_IN_ARENA) {
+		*offset += at->offset;
+		return at->arena;
 	}
-	return narena + id;
+	return (c->plan ? c->plan->narena : 0) + root->value;
 }
 
 static om_status
@@ -188,17 +182,27 @@ check_graph(struct check *c)
 	return OM_OK;
 }
 
+/* Values in an arena have a place of their own. */
+static const om_alias_root *
+roots(const om_prog *p, const om_plan *plan, om_arena *mem)
+{
+	const om_alias **alias = OM_NEWN(mem, const om_alias *, p->nvalue);
+
+	for (uint32_t k = 0; plan && k < plan->nalias; k++)
+		if (plan->place[plan->alias[k].value].where != OM_IN_ARENA)
+			alias[plan->alias[k].value] = &plan->alias[k];
+	return om_alias_roots(alias, p->nvalue, mem);
+}
+
 om_status
 om_streams_verify(om_session *s, const om_prog *p, const om_plan *plan, const om_streams *streams)
 {
 	om_arena *mem = om_arena_new();
 	struct check c = {.s = s, .p = p, .plan = plan, .streams = streams, .mem = mem,
-		.alias = OM_NEWN(mem, const om_alias *, p->nvalue), .scratch = OM_NEWN(mem, const om_scratch *, p->nop),
+		.root = roots(p, plan, mem), .scratch = OM_NEWN(mem, const om_scratch *, p->nop),
 		.space = OM_NEWN(mem, struct space, (size_t)p->nvalue + (plan ? plan->narena : 0)),
 		.at = om_alloc(mem, p->nop * sizeof *c.at), .has_run = OM_NEWN(mem, bool, p->nop)};
 
-	for (uint32_t k = 0; plan && k < plan->nalias; k++)
-		c.alias[plan->alias[k].value] = &plan->alias[k];
 	for (uint32_t k = 0; plan && k < plan->nscratch; k++)
 		c.scratch[plan->scratch[k].op] = &plan->scratch[k];
 	const om_status st = check_graph(&c);

@@ -4,7 +4,6 @@
 #include <config.h>
 
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/memory_limit.h"
 #include "graphs.h"
@@ -23,15 +22,12 @@ count(void *arg, size_t n)
 	return true;
 }
 
-/* Its time is a small part of that of the passes, `passes`. */
 static void
-report(om_prog *p, clock_t passes)
+report(om_prog *p)
 {
 	om_arena *mem = om_arena_new();
-	const clock_t start = clock();
 
 	CU_ASSERT_EQUAL(om_report_new(p, "large", mem)->nbuffer > 0, p->plan->arena[0].bytes > 0);
-	CU_ASSERT(clock() - start <= passes);
 	om_arena_free(mem);
 }
 
@@ -40,12 +36,10 @@ static om_status
 plan(struct made *b, om_model *m, om_prog *p)
 {
 	om_host *h = om_host_new(b->s, NULL);
-	const clock_t start = clock();
 	om_status st = bind_rest(b->s, p, 1);
 
 	if (st == OM_OK)
 		st = om_host_run(h, p, om_default_pipeline());
-	const clock_t passes = clock() - start;
 	if (st == OM_OK)
 		st = om_plan_verify(b->s, p, p->plan);
 	if (st == OM_OK)
@@ -53,7 +47,7 @@ plan(struct made *b, om_model *m, om_prog *p)
 	if (st == OM_OK)
 		st = made_read_back(b->s, h, m);
 	if (st == OM_OK)
-		report(p, passes);
+		report(p);
 	om_host_free(h);
 	return st;
 }
