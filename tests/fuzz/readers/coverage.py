@@ -4,7 +4,7 @@
 
     tests/fuzz/readers/coverage.py [--record] [--lines WORD]
 
-Run by `make reader-coverage` in a build folder that was configured with CFLAGS="-O0 --coverage" and --disable-shared.  Prints
+Run by `make reader-coverage` in a build folder that was configured with CFLAGS="-O0 --coverage" --disable-shared --without-modules.  Prints
 a table by reader, --lines those lines that are not executed of files whose names contain WORD; --record writes the table
 into docs/fuzz-readers.md, and --check, as TAP, is that table complete, and above the limit?"""
 import argparse

@@ -59,7 +59,7 @@ tests_fuzz_readers_table_SOURCES = %D%/table.c src/cli/pack_csv.c src/cli/table.
 tests_fuzz_readers_table_search_SOURCES = %D%/table.c src/cli/pack_csv.c src/cli/table.c $(READER_SEARCH)
 tests_fuzz_readers_table_search_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
 
-# `make reader-coverage` in a folder configured with CFLAGS="-O0 --coverage" --disable-shared; RECORD=yes writes the table
+# `make reader-coverage` in a folder configured with CFLAGS="-O0 --coverage" --disable-shared --without-modules; RECORD=yes writes the table
 # of docs/fuzz-readers.md, LINES=npy prints the lines of npy.c that are not tested.
 .PHONY: reader-coverage
 reader-coverage: $(BUILT_SOURCES) tests/unit/run$(EXEEXT) $(READER_TARGETS)
