@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/load_module.h"
+#include "base/moduledir.h"
 #include "base/system.h"
 #include "onnxmem/version.h"
 

@@ -6,3 +6,10 @@ libcore_la_SOURCES += \
 # Loops over elements, built as those of operators.
 libops_la_SOURCES += \
 	%D%/convert_elements.c %D%/convert_elements.h %D%/strided_copy.c %D%/strided_copy.h
+
+# The folder of modules, for the one file that reads it: on the command line, it would be part of what ccache knows all others by.
+nodist_libcore_la_SOURCES += src/base/moduledir.h
+BUILT_SOURCES += src/base/moduledir.h
+CLEANFILES += src/base/moduledir.h
+src/base/moduledir.h: Makefile
+	$(AM_V_GEN)$(MKDIR_P) src/base && echo '#define OM_MODULEDIR "$(pkglibdir)"' >$@
