@@ -5,8 +5,10 @@
 
 In a page a block fenced by ``` and called `console` holds commands, each after "$ ", gone on with by "> ", with
 what it prints behind; a block with a second word, as in "```c frames.c", is a file of that name.  Blocks that are
-indented by four spaces and begin with "$ " are commands, too.  A line "..." stands for any number of lines, times
-for any time.  A page runs in one shell, in an empty folder with copies of the folders `models` and `examples`.
+indented by four spaces and begin with "$ " are commands, too.  Blocks called `sh` or `python` without a second word are
+run, whatever they print: none of their commands may fail.  A line "..." stands for any number of lines, times
+for any time.  A page runs in one shell, in an empty folder with copies of the folders `models` and `examples`, and with
+`models/digits.onnx` as `model.onnx`, a name for any model.
 
 UPDATE=1 writes what is printed into the page.  Prints TAP."""
 import difflib
@@ -25,6 +27,12 @@ NUMBER = re.compile(r"[-+]?[0-9.]+(e[-+]?[0-9]+)?")
 TIMES = [(re.compile(r"\b[0-9.]+ ms\b"), "T ms"),
          (re.compile(r"((?:optimal|feasible|lower bound).*?)  +[0-9]+\.[0-9]+$"), r"\1  T"),
          (re.compile(r"^(onnxmem: pass \S+ ).*ms"), r"\1T ms")]
+
+
+def silent(kind, lines):
+    """A command that runs a block, and prints nothing unless it fails."""
+    program = "bash -e" if kind == "sh" else "python"
+    return "\n".join([program + " >block.log 2>&1 <<'END' || cat block.log"] + lines + ["END"])
 
 
 class Page:
@@ -46,6 +54,8 @@ class Page:
                     self.commands(at + 1, end, "")
                 elif len(words) > 1:
                     self.steps.append(("file", words[1], "\n".join(self.lines[at + 1:end]) + "\n"))
+                elif words in (["sh"], ["python"]):
+                    self.steps.append(("run", silent(words[0], self.lines[at + 1:end]), end, end, None))
                 at = end
             elif line.startswith("    $ ") and not self.lines[at - 1]:
                 end = at
@@ -69,7 +79,7 @@ class Page:
             self.steps.append(("run", "\n".join(words), first, at, indent))
 
     def shown(self, step):
-        return [line[len(step[4]):] for line in self.lines[step[2]:step[3]]]
+        return [line[len(step[4] or ""):] for line in self.lines[step[2]:step[3]]]
 
 
 def alike(line):
@@ -147,6 +157,7 @@ def run(page, folder):
     for name in ("models", "examples"):
         shutil.copytree(os.path.join(ROOT, name), os.path.join(work, name))
     os.mkdir(work + "/docs")
+    shutil.copy(os.path.join(work, "models", "digits.onnx"), os.path.join(work, "model.onnx"))
     for step in page.steps:
         if step[0] == "file":
             with open(os.path.join(work, step[1]), "w") as f:
@@ -188,7 +199,7 @@ def update(page, printed):
         blank = []
         while shown and not shown[-1]:
             blank.append(shown.pop())
-        if not matches(shown, lines):
+        if step[4] is not None and not matches(shown, lines):
             out += page.lines[at:step[2]] + [(step[4] + line).rstrip() for line in lines] + blank
             at = step[3]
     with open(page.path, "w") as f:
