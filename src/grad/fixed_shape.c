@@ -148,6 +148,14 @@ has_fixed_count(const om_fixed *f, const om_op *op)
 	    && stays_true(op->body[0], op->body[0]->result[0]);
 }
 
+/* Does shape inference know how often the Loop runs, and so how long the stacks of its iterations are? */
+static bool
+has_known_count(const om_op *op)
+{
+	return op->in[0] && op->in[0]->data && (!op->in[1] || om_value_is(op->in[1], true))
+	    && stays_true(op->body[0], op->body[0]->result[0]);
+}
+
 static bool
 loop_gives_fixed_shape(const om_fixed *f, const om_op *op, uint32_t k)
 {
@@ -227,7 +235,7 @@ visit_bodies(om_fixed *f, const om_op *op, bool in_branch)
 	for (uint32_t k = 0; k < op->nbody; k++)
 		visit(f, op->body[k], in_branch || control == OM_IF);
 	if (control == OM_LOOP)
-		f->any_varies |= in_branch ? !op->in[0] || !op->in[0]->data : !has_fixed_count(f, op);
+		f->any_varies |= in_branch ? !has_known_count(op) : !has_fixed_count(f, op);
 }
 
 static void
