@@ -146,11 +146,13 @@ OM_API om_status om_exec_output(om_exec *e, uint32_t k, void *data, uint64_t byt
  * are, or, where the plan computes a value over them or they are less aligned than the device requires, copy them on the device.  The
  * memory must be valid until the input is bound again or the executor is freed; what changes its contents is waited for by
  * binding it again, which is cheap for the same address.  Type and dims must be those of the program; the processor must not read
- * the input, else OM_UNSUPPORTED, as where the device takes no memory of others.  om_exec_input() ends it. */
+ * the input, else OM_UNSUPPORTED, as where the device takes no memory of others.  An output that the plan has in the memory of the
+ * input is in memory of the executor then.  om_exec_input() ends it. */
 OM_API om_status om_exec_device_input(om_exec *e, uint32_t k, const om_tensor *t, void *stream);
 
 /* Bind graph output `k` to memory on the device in the same way; the call waits for what `stream` still does with it.  om_exec_result()
- * is this tensor, whose elements are on the device, all of them when the run returns.  It must not overlap other bound memory.
+ * is this tensor, whose elements are on the device, all of them when the run returns.  It must not overlap other bound memory, as om_exec_run()
+ * checks (OM_RUN).
  * om_exec_output() ends it. */
 OM_API om_status om_exec_device_output(om_exec *e, uint32_t k, const om_tensor *t, void *stream);
 

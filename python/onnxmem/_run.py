@@ -275,7 +275,8 @@ class Session:
         plan overwrites with an output is copied first.
 
         Outputs are new arrays, which the model writes directly where their size is known before the run.  ``outputs``
-        has arrays, or writable tensors with DLPack, that outputs are written to instead.
+        has arrays, or writable tensors with DLPack, that outputs are written to instead.  A tensor on the device is never
+        overwritten with an output of the plan: that one is a new array.
         """
         given, wanted = dict(inputs or {}), dict(outputs or {})
         self._check_names(given, wanted)
@@ -316,7 +317,7 @@ class Session:
 
     def _writable(self, executor: Executor, name: str, one: Any) -> Any:
         """What is bound: a copy if the run writes there and may not."""
-        if self._index[name] not in executor.aliased.values():
+        if self._index[name] not in executor.aliased.values() or is_there(one):  # nothing is written on the device
             return one
         if self._in_place and (one.array is None or one.array.flags.writeable):
             return one

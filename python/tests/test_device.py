@@ -88,3 +88,67 @@ def test_what_does_not_fit_is_told() -> None:
         onnxmem.Session(DIGITS, place="all")
     with pytest.raises(onnxmem.Error, match="no option x"):
         onnxmem.Session(DIGITS, device="sim:x", place="all")
+
+
+def relu_model(alias: str = "") -> Any:
+    """t = Relu(x) + s, y = -t."""
+    onnx = pytest.importorskip("onnx")
+    h = onnx.helper
+    x, state, t, y = (h.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [4, 8]) for name in "xsty")
+    nodes = [h.make_node("Relu", ["x"], ["r"]), h.make_node("Add", ["r", "s"], ["t"]), h.make_node("Neg", ["t"], ["y"])]
+    model = h.make_model(h.make_graph(nodes, "g", [x, state], [t, y]), opset_imports=[h.make_opsetid("", 17)], ir_version=8)
+    if alias:
+        h.set_model_props(model, {"org.onnxmem.io_alias": alias})
+    return model
+
+
+def test_an_output_is_the_next_input() -> None:
+    session = onnxmem.Session(relu_model(), device="sim:seed=3", place="all")
+    s = np.ones((4, 8), np.float32)
+    a, b, c = (There(np.full((4, 8), k, np.float32)) for k in range(3))
+    session.run({"x": a, "s": s}, {"y": b})
+    session.run({"x": b, "s": s}, {"t": c})
+    assert np.array_equal(b.array, -s) and np.array_equal(c.array, s)
+    with pytest.raises(onnxmem.RunError, match="output y: its memory on the device overlaps that of x"):
+        session.run({"x": a, "s": s}, {"y": a})
+    assert np.array_equal(session.run({"x": a, "s": s})["y"], -s)
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_state_on_the_device_stays_intact(in_place: bool) -> None:
+    session = onnxmem.Session(relu_model('{"t":"s"}'), device="sim:seed=3", place="all", in_place=in_place)
+    x = np.ones((4, 8), np.float32)
+    for _ in range(2):
+        session.run({"x": x, "s": np.zeros((4, 8), np.float32)})
+        state = There(np.full((4, 8), 5, np.float32))
+        out = session.run({"x": x, "s": state})
+        assert np.all(out["t"] == 6) and np.all(out["y"] == -6) and np.all(state.array == 5)
+
+
+def at_page(value: float, offset: int = 0) -> There:
+    """Elements of the model above, so many bytes after the start of a page."""
+    memory = np.zeros(2 * 4096, np.uint8)
+    start = -memory.ctypes.data % 4096 + offset
+    array = memory[start:start + 128].view(np.float32).reshape(4, 8)
+    array[:] = value
+    return There(array)
+
+
+def test_what_moves_in_each_run_is_not_captured() -> None:
+    session = onnxmem.Session(relu_model(), device="sim:seed=3", place="all")
+    s = np.ones((4, 8), np.float32)
+    for k in range(6):  # the first run is captured
+        assert np.all(session.run({"x": at_page(k), "s": s}, {"y": at_page(0)})["y"].array == -1 - k)
+    assert session.stats.replays == 1
+    x, y = at_page(7), at_page(0)
+    for _ in range(4):  # the first of these has other memory than the run before
+        session.run({"x": x, "s": s}, {"y": y})
+    assert np.all(y.array == -8) and session.stats.replays == 4
+
+
+def test_what_is_copied_on_the_device_may_move() -> None:
+    session = onnxmem.Session(relu_model(), device="sim:seed=3", place="all")
+    s = np.ones((4, 8), np.float32)
+    for k in range(4):
+        assert np.all(session.run({"x": at_page(k, 4), "s": s}, {"y": at_page(0, 4)})["y"].array == -1 - k)
+    assert session.stats.replays == 4

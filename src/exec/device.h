@@ -72,6 +72,8 @@ struct device_run {
 	struct device_state *state;
 	uint32_t nstate;
 	om_event *joint[OM_MOST_STREAMS]; /* after what a stream has, where streams are joined for a stretch */
+	bool is_moved;           /* the caller has bound other memory since a run: what moves in each run is not captured */
+	bool is_rebound;         /* bindings are to be checked before a run */
 	const struct device_stretch *capturing; /* whose commands are captured now; NULL: commands run */
 	uint64_t commands;       /* launches and copies on the device that were given to it, captured ones once */
 };
@@ -126,6 +128,10 @@ void om_exec_device_unbind(om_exec *e, const om_value *v);
 const om_tensor *om_exec_device_result(const om_exec *e, const om_value *result);
 /* Does a copy from or to the host have memory of the caller on the device? */
 bool om_exec_device_has(const struct device_run *d, const om_op *op);
+/* Before a run: outputs are written, so no other bound memory has bytes of them. */
+om_status om_exec_device_check_bindings(om_exec *e);
+/* Is the parameter bound to memory of the device? */
+bool om_exec_device_holds(const om_exec *e, const om_value *param);
 /* What it does instead: copy on the device, or nothing. */
 om_device_status om_exec_device_move(struct device_run *d, const om_op *op, om_stream *stream);
 void om_exec_device_bindings_free(struct device_run *d);

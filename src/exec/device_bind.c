@@ -60,7 +60,7 @@ is_part(const om_alias *a)
 	return a && (a->kind == OM_ALIAS_VIEW || a->kind == OM_ALIAS_SUBBUFFER);
 }
 
-/* Is another value computed in the memory of `v`, before it or after it? */
+/* Is another value computed in the memory of `v`, after it? */
 static bool
 is_shared(const om_exec *e, const om_alias *const *alias, const om_value *v)
 {
@@ -127,11 +127,18 @@ move_arguments(struct device_run *d, const struct device_op *o)
 		}
 }
 
-/* All places and arguments, as bindings are now. */
+static bool
+is_same_place(const struct device_place *a, const struct device_place *b)
+{
+	return a->mem == b->mem && a->at == b->at && a->bytes == b->bytes;
+}
+
+/* All places and arguments, as bindings are now.  What is copied from or to bound memory is outside of captures. */
 static void
 move_all(struct device_run *d)
 {
 	om_exec *e = d->exec;
+	bool is_moved = false;
 	const om_alias *const *alias = list_aliases(e);
 	const struct device_binding **moved = OM_NEWN(e->call, const struct device_binding *, e->prog->nvalue);
 
@@ -140,11 +147,15 @@ move_all(struct device_run *d)
 		if (b && b->mem && !b->is_copied)
 			moved[b->value->id] = b;
 	}
-	for (uint32_t k = 0; k < e->prog->nvalue; k++)
-		d->place[k] = place_now(d, alias, moved, k);
-	for (uint32_t k = 0; k < e->prog->nop; k++)
+	for (uint32_t k = 0; k < e->prog->nvalue; k++) {
+		const struct device_place now = place_now(d, alias, moved, k);
+		is_moved |= !is_same_place(&now, &d->place[k]);
+		d->place[k] = now;
+	}
+	for (uint32_t k = 0; k < e->prog->nop && is_moved; k++)
 		move_arguments(d, &d->op[k]);
-	om_exec_device_forget(d);
+	if (is_moved)
+		om_exec_device_forget(d);
 }
 
 /* ---- Binding. ---- */
@@ -162,25 +173,6 @@ check_tensor(om_exec *e, const char *what, const om_value *v, const om_tensor *t
 	const uint64_t size = om_dtype_bits(t->type) < 8 ? 1 : om_dtype_bits(t->type) / 8;
 	if ((uintptr_t)t->data % size)
 		return om_fail(e->session, OM_RUN, "%s %s: its memory on the device is not aligned for %s", what, v->name, om_dtype_text(t->type));
-	return OM_OK;
-}
-
-/* Outputs are written: no other bound memory has bytes of them. */
-static om_status
-check_overlap(om_exec *e, const char *what, const om_value *v, const struct device_binding *b, const om_tensor *t, uint64_t bytes)
-{
-	const uintptr_t from = (uintptr_t)t->data;
-
-	for (uint32_t k = 0; k < e->prog->nop; k++) {
-		const struct device_binding *other = e->device->op[k].binding;
-		const bool reads = b->copy->opdef->copies == OM_COPIES_TO_DEVICE;
-		if (!other || other == b || !other->mem || (reads && other->copy->opdef->copies == OM_COPIES_TO_DEVICE))
-			continue;
-		const uintptr_t at = (uintptr_t)other->tensor.data;
-		if (from < at + other->bytes && at < from + bytes)
-			return om_fail(e->session, OM_RUN, "%s %s: its memory on the device overlaps that which %s is bound to", what, v->name,
-				om_op_label(other->copy));
-	}
 	return OM_OK;
 }
 
@@ -210,6 +202,7 @@ bind_to(struct device_run *d, struct device_binding *b, const char *what, const 
 		return OM_OK;
 	}
 	const om_mem was = b->mem;
+	d->is_rebound = true;
 	b->is_copied = must_copy(d->exec, b, t);
 	b->mem = mem;
 	b->tensor = *t;
@@ -230,7 +223,6 @@ bind_copy(om_exec *e, const om_op *copy, const om_value *value, const om_value *
 	if (e->device->op[copy->id].state)
 		return om_fail(e->session, OM_USAGE, "%s %s is a state that stays on the device: it cannot be bound there", what, v->name);
 	OM_TRY(check_tensor(e, what, v, t, &bytes));
-	OM_TRY(check_overlap(e, what, v, b, t, bytes));
 	const om_status st = bytes ? bind_to(e->device, b, what, v, t, bytes, stream) : OM_OK;
 	om_arena_clear(e->call);
 	return st;
@@ -246,19 +238,45 @@ check_device(const om_exec *e)
 	return OM_OK;
 }
 
+/* An output that is computed in the memory of the input takes memory of the executor instead. */
+static om_status
+set_aside(om_exec *e, const om_value *v)
+{
+	uint64_t bytes;
+
+	if (!e->is_spent[v->id] || om_exec_in_arena(e, v) || !om_tensor_bytes(v->type.elem, &v->shape, &bytes))
+		return OM_OK;
+	OM_TRY(om_room_fit(e, &e->room[v->id], bytes, v->name));
+	om_exec_move(e, v, e->room[v->id].data);
+	return OM_OK;
+}
+
+/* An input that no op reads, or that has no elements: nothing is read there. */
+static bool
+is_not_read(const om_value *v)
+{
+	return v->nuse == 0 || (om_shape_is_known(&v->shape) && om_shape_count(&v->shape) == 0);
+}
+
 static om_status
 input(om_exec *e, uint32_t k, const om_tensor *t, void *stream)
 {
+	uint64_t bytes;
+
 	OM_TRY(check_device(e));
 	if (k >= e->prog->first->nparam)
 		return om_fail(e->session, OM_RUN, "the model has %u inputs, no input %u", e->prog->first->nparam, k);
 	const om_value *v = e->prog->first->param[k];
 	const om_op *copy = v->nuse == 1 ? v->first_use->op : NULL;
-	if (!is_copy(e, copy, OM_COPIES_TO_DEVICE))
+	if (is_not_read(v))
+		OM_TRY(check_tensor(e, "input", v, t, &bytes));
+	else if (!is_copy(e, copy, OM_COPIES_TO_DEVICE))
 		return om_fail(e->session, OM_UNSUPPORTED, "input %s is read by the processor: it cannot be bound to memory of the device",
 			v->name);
-	OM_TRY(bind_copy(e, copy, copy->out[0], v, t, stream));
+	else
+		OM_TRY(bind_copy(e, copy, copy->out[0], v, t, stream));
 	(void)om_exec_give(e, v, &(om_tensor){0});  /* what was given before is not read any more */
+	OM_TRY(set_aside(e, v));
 	e->is_bound[v->id] = true;
 	e->is_used_up[v->id] = false;
 	return OM_OK;
@@ -312,6 +330,58 @@ om_exec_device_result(const om_exec *e, const om_value *result)
 }
 
 /* ---- Runs. ---- */
+
+static const om_value *
+bound_value(const struct device_binding *b)
+{
+	return b->copy->opdef->copies == OM_COPIES_TO_DEVICE ? b->copy->in[0] : b->copy->out[0];
+}
+
+static bool
+overlap(const struct device_binding *a, const struct device_binding *b)
+{
+	const uintptr_t x = (uintptr_t)a->tensor.data, y = (uintptr_t)b->tensor.data;
+
+	return x < y + b->bytes && y < x + a->bytes;
+}
+
+/* Has an output bytes of another binding? */
+static om_status
+check_output(const om_exec *e, const struct device_binding *out, const struct device_binding *const *all, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++)
+		if (all[k] != out && overlap(out, all[k]))
+			return om_fail(e->session, OM_RUN, "output %s: its memory on the device overlaps that of %s", bound_value(out)->name,
+				bound_value(all[k])->name);
+	return OM_OK;
+}
+
+om_status
+om_exec_device_check_bindings(om_exec *e)
+{
+	struct device_run *d = e->device;
+	uint32_t n = 0;
+
+	if (!d || !d->device || !d->is_rebound)
+		return OM_OK;
+	const struct device_binding **all = OM_NEWN(e->call, const struct device_binding *, e->prog->nop);
+	for (uint32_t k = 0; k < e->prog->nop; k++)
+		if (d->op[k].binding && d->op[k].binding->mem)
+			all[n++] = d->op[k].binding;
+	for (uint32_t k = 0; k < n; k++)
+		if (all[k]->copy->opdef->copies == OM_COPIES_TO_HOST)
+			OM_TRY(check_output(e, all[k], all, n));
+	d->is_rebound = false;
+	return OM_OK;
+}
+
+bool
+om_exec_device_holds(const om_exec *e, const om_value *param)
+{
+	const om_op *copy = e->device && e->device->device && param->nuse == 1 ? param->first_use->op : NULL;
+
+	return copy && om_exec_device_has(e->device, copy);
+}
 
 bool
 om_exec_device_has(const struct device_run *d, const om_op *op)

@@ -193,9 +193,11 @@ om_exec_device_stretches(om_exec *e)
 	return make_events(d);
 }
 
+/* Before the first run nothing is known of what the caller binds in each of them. */
 void
 om_exec_device_forget(struct device_run *d)
 {
+	d->is_moved = d->exec->stats.runs > 0;
 	for (uint32_t k = 0; k < d->exec->prog->nop; k++) {
 		struct device_stretch *s = d->op[k].stretch;
 		if (s && s->graph)
@@ -384,7 +386,7 @@ om_exec_device_replay(om_exec *e, const struct step *step, uint32_t *n)
 	s->is_replayed = false;
 	if (!has_states(d, s))
 		return OM_OK;
-	if (!s->graph)
+	if (!s->graph && !d->is_moved)
 		OM_TRY(capture(d, s, step->op));
 	if (!s->graph)
 		return OM_OK;

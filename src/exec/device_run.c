@@ -144,7 +144,10 @@ om_exec_device_step(struct step *s)
 om_status
 om_exec_device_finish(om_exec *e)
 {
-	return e->device ? sync_all(e->device, NULL) : OM_OK;
+	if (!e->device)
+		return OM_OK;
+	e->device->is_moved = false;
+	return sync_all(e->device, NULL);
 }
 
 /* ---- Poison: one stream, so that a fill is after the last reader. ---- */

@@ -442,7 +442,7 @@ use_up_inputs(om_exec *e)
 
 	for (uint32_t k = 0; k < graph->nparam; k++) {
 		const om_value *v = graph->param[k];
-		e->is_used_up[v->id] = e->is_consumed[v->id] && e->is_bound[v->id] && !om_exec_in_arena(e, v);
+		e->is_used_up[v->id] = e->is_consumed[v->id] && e->is_bound[v->id] && !om_exec_in_arena(e, v) && !om_exec_device_holds(e, v);
 	}
 }
 
@@ -452,6 +452,7 @@ exec_run_guarded(om_exec *e)
 	const om_block *graph = e->prog->first;
 
 	OM_TRY(check_inputs(e));
+	OM_TRY(om_exec_device_check_bindings(e));
 	om_arena_clear(e->call);  /* a failed run may have left allocations */
 	om_objects_start(e);
 	for (uint32_t k = 0; k < graph->nresult; k++)

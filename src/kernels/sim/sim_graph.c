@@ -130,15 +130,25 @@ is_joined(const om_device_graph *g, uint32_t stream)
 	return joined;
 }
 
+/* Which streams took part; from here on their commands run again. */
+static void
+leave_streams(om_device *d, bool *took_part)
+{
+	for (uint32_t k = 0; k < SIM_STREAMS; k++) {
+		took_part[k] = d->stream[k] && d->stream[k]->is_captured;
+		if (took_part[k])
+			d->stream[k]->is_captured = false;
+	}
+}
+
 static om_device_status
 end_capture(om_device_graph *g)
 {
+	bool took_part[SIM_STREAMS];
+
+	leave_streams(g->device, took_part);
 	for (uint32_t k = 0; k < SIM_STREAMS; k++) {
-		om_stream *s = g->device->stream[k];
-		if (!s || !s->is_captured)
-			continue;
-		s->is_captured = false;
-		if (k == g->origin)
+		if (!took_part[k] || k == g->origin)
 			continue;
 		if (!is_joined(g, k))
 			return om_sim_fail(g->device, OM_DEVICE_ARGUMENT, "stream %u takes part in a capture, but is not joined before its end", k);

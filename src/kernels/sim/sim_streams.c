@@ -317,7 +317,7 @@ om_sim_stream_create(om_device *d, om_stream **out)
 	while (id < SIM_STREAMS && d->stream[id])
 		id++;
 	if (id == SIM_STREAMS)
-		return om_sim_fail(d, OM_DEVICE_ARGUMENT, "the simulated device has %d streams at most", SIM_STREAMS);
+		return om_sim_fail(d, OM_DEVICE_UNSUPPORTED, "the simulated device has %d streams at most", SIM_STREAMS);
 	om_stream *s = calloc(1, sizeof *s);
 	if (!s)
 		return om_sim_fail(d, OM_DEVICE_MEMORY, "there is no memory for a stream of the simulated device");
