@@ -50,11 +50,8 @@ static const om_value **
 residents(const om_prog *p, const om_plan *plan, om_arena *mem, uint32_t step)
 {
 	const om_value **in = OM_NEWN(mem, const om_value *, plan->nplace);
-	const om_alias **alias = OM_NEWN(mem, const om_alias *, plan->nplace);
+	const om_alias_root *roots = om_alias_roots(om_aliases_by_value(plan, plan->nplace, mem), plan->nplace, mem);
 
-	for (uint32_t k = 0; k < plan->nalias; k++)
-		alias[plan->alias[k].value] = &plan->alias[k];
-	const om_alias_root *roots = om_alias_roots(alias, plan->nplace, mem);
 	for (uint32_t k = 0; k < plan->nplace; k++) {
 		const uint32_t root = roots[k].value;
 		const om_placement *at = &plan->place[k];

@@ -40,9 +40,7 @@ is_with_owner(const struct order *w, uint32_t value)
 static bool
 find_owners(struct order *w)
 {
-	w->alias = OM_NEWN(w->mem, const om_alias *, w->plan->nplace);
-	for (uint32_t k = 0; k < w->plan->nalias; k++)
-		w->alias[w->plan->alias[k].value] = &w->plan->alias[k];
+	w->alias = om_aliases_by_value(w->plan, w->plan->nplace, w->mem);
 	w->owner = om_alias_roots(w->alias, w->plan->nplace, w->mem);
 	for (uint32_t k = 0; k < w->plan->nplace; k++)
 		if (is_in_arena(w->plan, k) && !is_with_owner(w, k))

@@ -7,6 +7,7 @@
 
 #include "alloc/buffers.h"
 #include "base/sizes.h"
+#include "ir/alias_roots.h"
 #include "onnxmem/opdef.h"
 #include "opdef/op_context.h"
 #include "onnxmem/plan.h"
@@ -192,14 +193,12 @@ void
 om_plan_traffic(const om_prog *p, const om_plan *plan, om_traffic *to)
 {
 	om_arena *mem = om_arena_new();
-	struct traffic w = {.p = p, .plan = plan, .to = to, .alias = OM_NEWN(mem, const om_alias *, p->nvalue),
+	struct traffic w = {.p = p, .plan = plan, .to = to, .alias = om_aliases_by_value(plan, p->nvalue, mem),
 		.view = OM_NEWN(mem, const om_plan_multi_view *, p->nvalue), .scratch = OM_NEWN(mem, const om_scratch *, p->nop),
 		.reader = OM_NEWN(mem, const om_op *, p->nvalue)};
 
 	for (uint32_t k = 0; k < plan->narena + OM_TRAFFIC_OTHERS; k++)
 		to[k] = (om_traffic){0};
-	for (uint32_t k = 0; k < plan->nalias; k++)
-		w.alias[plan->alias[k].value] = &plan->alias[k];
 	find_views(&w, mem);
 	for (uint32_t k = 0; k < plan->nscratch; k++)
 		w.scratch[plan->scratch[k].op] = &plan->scratch[k];

@@ -6,6 +6,7 @@
 #include "exec/exec_internal.h"
 #include "base/mapping.h"
 #include "base/shape.h"
+#include "ir/alias_roots.h"
 #include "ir/type.h"
 #include "opdef/op_context.h"
 
@@ -114,18 +115,6 @@ get_arenas(om_exec *e)
 	return OM_OK;
 }
 
-/* Aliases by value id. */
-static const om_alias **
-list_aliases(const om_exec *e)
-{
-	const om_alias **alias = OM_NEWN(e->mem, const om_alias *, e->prog->nvalue);
-
-	for (uint32_t k = 0; e->plan && k < e->plan->nalias; k++) {
-		alias[e->plan->alias[k].value] = &e->plan->alias[k];
-	}
-	return alias;
-}
-
 struct chains {
 	om_exec *e;
 	const om_alias **alias;
@@ -170,7 +159,7 @@ static void
 follow_aliases(om_exec *e)
 {
 	const uint32_t n = e->prog->nvalue;
-	struct chains c = {.e = e, .alias = list_aliases(e), .hop = OM_NEWN(e->mem, uint32_t, (size_t)n + 1),
+	struct chains c = {.e = e, .alias = om_aliases_by_value(e->plan, e->prog->nvalue, e->mem), .hop = OM_NEWN(e->mem, uint32_t, (size_t)n + 1),
 		.is_settled = OM_NEWN(e->mem, bool, n)};
 
 	for (uint32_t id = 0; id < n; id++) {

@@ -11,6 +11,7 @@
 
 #include "base/guard.h"
 #include "exec/device.h"
+#include "ir/alias_roots.h"
 #include "ir/query.h"
 #include "opdef/op_context.h"
 
@@ -112,9 +113,7 @@ om_exec_device_states(om_exec *e)
 
 	if (!plan || !e->options.keep_states)
 		return OM_OK;
-	const om_alias **alias = OM_NEWN(e->call, const om_alias *, p->nvalue);
-	for (uint32_t k = 0; k < plan->nalias; k++)
-		alias[plan->alias[k].value] = &plan->alias[k];
+	const om_alias *const *alias = om_aliases_by_value(plan, p->nvalue, e->call);
 	d->state = OM_NEWN(e->mem, struct device_state, p->nio_alias);
 	for (uint32_t k = 0; k < p->nio_alias; k++) {
 		struct device_state *s = &d->state[d->nstate];

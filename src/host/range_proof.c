@@ -610,11 +610,9 @@ find_homes(struct range_proof *w)
 	const om_alias **moving = OM_NEWN(w->mem, const om_alias *, w->p->nvalue);
 	uint64_t delta;
 
-	w->alias = OM_NEWN(w->mem, const om_alias *, w->p->nvalue);
+	w->alias = om_aliases_by_value(w->plan, w->p->nvalue, w->mem);
 	w->view = OM_NEWN(w->mem, const om_plan_multi_view *, w->p->nvalue);
 	w->home = OM_NEWN(w->mem, struct home, w->p->nvalue);
-	for (uint32_t k = 0; k < w->plan->nalias; k++)
-		w->alias[w->plan->alias[k].value] = &w->plan->alias[k];
 	for (uint32_t k = 0; k < w->plan->nview; k++)
 		w->view[w->plan->view[k].value] = &w->plan->view[k];
 	for (uint32_t k = 0; k < w->p->nvalue; k++)

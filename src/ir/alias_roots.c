@@ -3,6 +3,16 @@
 
 #include "ir/alias_roots.h"
 
+const om_alias **
+om_aliases_by_value(const om_plan *plan, uint32_t n, om_arena *mem)
+{
+	const om_alias **alias = OM_NEWN(mem, const om_alias *, n);
+
+	for (uint32_t k = 0; plan && k < plan->nalias; k++)
+		alias[plan->alias[k].value] = &plan->alias[k];
+	return alias;
+}
+
 om_alias_root *
 om_alias_roots(const om_alias *const *alias, uint32_t n, om_arena *mem)
 {

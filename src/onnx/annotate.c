@@ -12,6 +12,7 @@
 #include "base/sha256.h"
 #include "base/shape.h"
 #include "ir/enum_text.h"
+#include "ir/alias_roots.h"
 #include "ir/type.h"
 #include "onnx/annotate.h"
 #include "onnx/lowered.h"
@@ -466,9 +467,7 @@ model_annotate_guarded(om_session *s, om_model *m, const om_prog *p, unsigned ho
 	}
 	w.ops = om_ops_by_index(p, w.tmp);
 	w.is_open = has_open_inputs(m->proto->graph);
-	w.alias = OM_NEWN(w.tmp, const om_alias *, p->nvalue);
-	for (uint32_t k = 0; k < w.plan->nalias; k++)
-		w.alias[w.plan->alias[k].value] = &w.plan->alias[k];
+	w.alias = om_aliases_by_value(w.plan, p->nvalue, w.tmp);
 	w.view = OM_NEWN(w.tmp, const om_plan_multi_view *, p->nvalue);
 	for (uint32_t k = 0; k < w.plan->nview; k++)
 		w.view[w.plan->view[k].value] = &w.plan->view[k];

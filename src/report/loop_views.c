@@ -220,14 +220,12 @@ void
 om_report_loop_views(om_report *r, om_arena *mem)
 {
 	const om_prog *p = r->prog;
-	const om_alias **alias = OM_NEWN(mem, const om_alias *, p->nvalue);
+	const om_alias **alias = om_aliases_by_value(p->plan, p->nvalue, mem);
 	struct view_context t = {.r = r, .mem = mem, .view = OM_NEWN(mem, const om_plan_multi_view *, p->nvalue),
 		.loop = OM_NEWN(mem, struct loop, p->nop)};
 
 	if (p->plan->nview == 0)
 		return;
-	for (uint32_t k = 0; k < p->plan->nalias; k++)
-		alias[p->plan->alias[k].value] = &p->plan->alias[k];
 	for (uint32_t k = 0; k < p->plan->nview; k++) {
 		const om_plan_multi_view *v = &p->plan->view[k];
 		const om_op *op = loop_of(p, v);

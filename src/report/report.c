@@ -182,17 +182,6 @@ count_parts(om_report *r, const om_prog *p)
 
 /* ---- Boxes and buffers. ---- */
 
-/* By value id: its alias entry, or NULL. */
-static const om_alias **
-aliases(const om_plan *plan, om_arena *mem)
-{
-	const om_alias **of = OM_NEWN(mem, const om_alias *, plan->nplace);
-
-	for (uint32_t k = 0; k < plan->nalias; k++)
-		of[plan->alias[k].value] = &plan->alias[k];
-	return of;
-}
-
 /* By value id: the value that owns its storage, if that is in the arenas. */
 static const om_alias_root *
 roots(const om_plan *plan, const om_alias **alias, om_arena *mem)
@@ -227,7 +216,7 @@ static void
 add_values(om_report *r, const om_prog *p, om_arena *mem)
 {
 	const om_plan *plan = p->plan;
-	const om_alias **alias = aliases(plan, mem);
+	const om_alias **alias = om_aliases_by_value(plan, plan->nplace, mem);
 	const om_alias_root *root = roots(plan, alias, mem);
 	uint32_t *buffer = OM_NEWN(mem, uint32_t, plan->nplace);
 
@@ -589,7 +578,7 @@ om_report_check(om_session *s, const om_prog *p)
 {
 	const om_plan *plan = p->plan;
 	om_arena *mem = om_arena_new();
-	const om_alias_root *root = roots(plan, aliases(plan, mem), mem);
+	const om_alias_root *root = roots(plan, om_aliases_by_value(plan, plan->nplace, mem), mem);
 	om_status st = OM_OK;
 
 	for (uint32_t k = 0; k < plan->nplace && st == OM_OK; k++)
