@@ -74,6 +74,8 @@ struct device_run {
 	om_event *joint[OM_MOST_STREAMS]; /* after what a stream has, where streams are joined for a stretch */
 	bool is_moved;           /* the caller has bound other memory since a run: what moves in each run is not captured */
 	bool is_rebound;         /* bindings are to be checked before a run */
+	struct device_binding *bindings; /* all that were made, the last one first */
+	const struct om_alias_root *whole; /* by value id: what it is a part of; NULL: nothing was bound yet */
 	const struct device_stretch *capturing; /* whose commands are captured now; NULL: commands run */
 	uint64_t commands;       /* launches and copies on the device that were given to it, captured ones once */
 };

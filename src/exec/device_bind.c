@@ -11,15 +11,18 @@
 
 #include "base/guard.h"
 #include "exec/device.h"
+#include "ir/alias_roots.h"
 #include "ir/steps.h"
 
 struct device_binding {
 	const om_op *copy;       /* from or to the host */
 	const om_value *value;   /* on the device */
+	bool has_others;         /* in the memory that the plan has for it */
 	om_tensor tensor;        /* as the caller gave it */
 	uint64_t bytes;
 	om_mem mem;              /* 0: not bound */
 	bool is_copied;          /* between this memory and the place of the value */
+	struct device_binding *next;
 };
 
 /* ---- What can be bound. ---- */
@@ -30,88 +33,91 @@ is_copy(const om_exec *e, const om_op *op, om_copies which)
 	return op && op->opdef && op->opdef->copies == which && op->block == e->prog->first && e->is_needed[op->id];
 }
 
+/* The one op that may copy a parameter to the device, or a result from there; NULL: there is none. */
+static const om_op *
+copy_of(const om_value *v)
+{
+	return v->def ? v->def : v->nuse == 1 ? v->first_use->op : NULL;
+}
+
+/* The binding of a parameter or result; NULL: it was never bound. */
+static struct device_binding *
+binding_of(const om_exec *e, const om_value *v)
+{
+	const om_op *copy = e->device && e->device->device ? copy_of(v) : NULL;
+
+	return copy ? e->device->op[copy->id].binding : NULL;
+}
+
+/* The aliases of these kinds: each value from the one that it leads to. */
+static om_alias_root *
+roots_by(const om_exec *e, om_arena *mem, bool with_subbuffers)
+{
+	const uint32_t n = e->prog->nvalue;
+	const om_alias **alias = om_aliases_by_value(e->plan, n, e->call);
+
+	for (uint32_t k = 0; k < n; k++)
+		if (alias[k] && alias[k]->kind != OM_ALIAS_VIEW && !(with_subbuffers && alias[k]->kind == OM_ALIAS_SUBBUFFER))
+			alias[k] = NULL;
+	return om_alias_roots(alias, n, mem);
+}
+
+/* Is it a part of another value, or is one computed in its memory, after it? */
+static bool
+has_others(const om_exec *e, const om_value *v)
+{
+	const om_alias_root *viewed = roots_by(e, e->call, false);
+	bool has = e->device->whole[v->id].value != v->id;
+
+	for (uint32_t k = 0; e->plan && k < e->plan->nalias; k++)
+		has |= e->plan->alias[k].kind != OM_ALIAS_VIEW && viewed[e->plan->alias[k].source].value == v->id;
+	return has;
+}
+
 /* The binding of a copy, which is made for the first one. */
 static struct device_binding *
-binding_of(om_exec *e, const om_op *copy, const om_value *value)
+make_binding(om_exec *e, const om_op *copy, const om_value *value)
 {
-	struct device_binding **b = &e->device->op[copy->id].binding;
+	struct device_run *d = e->device;
+	struct device_binding **b = &d->op[copy->id].binding;
 
 	if (*b)
 		return *b;
+	if (!d->whole)
+		d->whole = roots_by(e, e->mem, true);
 	*b = OM_NEW(e->mem, struct device_binding);
-	**b = (struct device_binding){.copy = copy, .value = value};
-	return *b;
-}
-
-/* By value id; the plan has a value over another one, or inside of it. */
-static const om_alias **
-list_aliases(const om_exec *e)
-{
-	const om_alias **alias = OM_NEWN(e->call, const om_alias *, e->prog->nvalue);
-
-	for (uint32_t k = 0; e->plan && k < e->plan->nalias; k++)
-		alias[e->plan->alias[k].value] = &e->plan->alias[k];
-	return alias;
-}
-
-static bool
-is_part(const om_alias *a)
-{
-	return a && (a->kind == OM_ALIAS_VIEW || a->kind == OM_ALIAS_SUBBUFFER);
-}
-
-/* Is another value computed in the memory of `v`, after it? */
-static bool
-is_shared(const om_exec *e, const om_alias *const *alias, const om_value *v)
-{
-	for (uint32_t k = 0; e->plan && k < e->plan->nalias; k++) {
-		uint32_t at = e->plan->alias[k].value;
-		bool writes = false;
-		for (uint32_t hops = 0; alias[at] && at != v->id && hops <= e->prog->nvalue; hops++) {
-			writes |= alias[at]->kind != OM_ALIAS_VIEW;
-			at = alias[at]->source;
-		}
-		if (at == v->id && writes)
-			return true;
-	}
-	return false;
+	**b = (struct device_binding){.copy = copy, .value = value, .has_others = has_others(e, value), .next = d->bindings};
+	return d->bindings = *b;
 }
 
 /* Is the value, by another binding, in other memory of the caller already? */
 static bool
 is_elsewhere(const struct device_run *d, const struct device_binding *b)
 {
-	for (uint32_t k = 0; k < d->exec->prog->nop; k++) {
-		const struct device_binding *other = d->op[k].binding;
-		if (other && other != b && other->mem && !other->is_copied && other->value == b->value)
+	for (const struct device_binding *other = d->bindings; other; other = other->next)
+		if (other != b && other->mem && !other->is_copied && other->value == b->value)
 			return true;
-	}
 	return false;
 }
 
 static bool
-must_copy(const om_exec *e, const struct device_binding *b, const om_tensor *t)
+must_copy(const struct device_run *d, const struct device_binding *b, const om_tensor *t)
 {
-	const om_alias *const *alias = list_aliases(e);
-	const uint32_t align = e->device->info.align ? e->device->info.align : 1;
+	const uint32_t align = d->info.align ? d->info.align : 1;
 
-	return (uintptr_t)t->data % align || is_elsewhere(e->device, b) || is_part(alias[b->value->id]) || is_shared(e, alias, b->value);
+	return (uintptr_t)t->data % align || b->has_others || is_elsewhere(d, b);
 }
 
 /* ---- Moving. ---- */
 
 /* Where a value is: in bound memory, as a part of another one that is, or where it was placed at first. */
 static struct device_place
-place_now(const struct device_run *d, const om_alias *const *alias, const struct device_binding *const *moved, uint32_t id)
+place_now(const struct device_run *d, const struct device_binding *const *moved, uint32_t id)
 {
-	uint32_t whole = id;
-	uint64_t at = 0;
+	const om_alias_root *whole = &d->whole[id];
+	const struct device_binding *b = moved[whole->value];
 
-	for (uint32_t hops = 0; !moved[whole] && is_part(alias[whole]) && hops <= d->exec->prog->nvalue; hops++) {
-		at += alias[whole]->offset;
-		whole = alias[whole]->source;
-	}
-	return moved[whole] && d->planned[id].mem ? (struct device_place){moved[whole]->mem, at, d->planned[id].bytes} : d->planned[id];
+	return b && d->planned[id].mem ? (struct device_place){b->mem, whole->offset, d->planned[id].bytes} : d->planned[id];
 }
 
 static void
@@ -139,16 +145,13 @@ move_all(struct device_run *d)
 {
 	om_exec *e = d->exec;
 	bool is_moved = false;
-	const om_alias *const *alias = list_aliases(e);
 	const struct device_binding **moved = OM_NEWN(e->call, const struct device_binding *, e->prog->nvalue);
 
-	for (uint32_t k = 0; k < e->prog->nop; k++) {
-		const struct device_binding *b = d->op[k].binding;
-		if (b && b->mem && !b->is_copied)
+	for (const struct device_binding *b = d->bindings; b; b = b->next)
+		if (b->mem && !b->is_copied)
 			moved[b->value->id] = b;
-	}
 	for (uint32_t k = 0; k < e->prog->nvalue; k++) {
-		const struct device_place now = place_now(d, alias, moved, k);
+		const struct device_place now = place_now(d, moved, k);
 		is_moved |= !is_same_place(&now, &d->place[k]);
 		d->place[k] = now;
 	}
@@ -203,7 +206,7 @@ bind_to(struct device_run *d, struct device_binding *b, const char *what, const 
 	}
 	const om_mem was = b->mem;
 	d->is_rebound = true;
-	b->is_copied = must_copy(d->exec, b, t);
+	b->is_copied = must_copy(d, b, t);
 	b->mem = mem;
 	b->tensor = *t;
 	b->bytes = bytes;
@@ -217,7 +220,7 @@ static om_status
 bind_copy(om_exec *e, const om_op *copy, const om_value *value, const om_value *v, const om_tensor *t, void *stream)
 {
 	const char *what = value == copy->in[0] ? "output" : "input";
-	struct device_binding *b = binding_of(e, copy, value);
+	struct device_binding *b = make_binding(e, copy, value);
 	uint64_t bytes;
 
 	if (e->device->op[copy->id].state)
@@ -267,7 +270,7 @@ input(om_exec *e, uint32_t k, const om_tensor *t, void *stream)
 	if (k >= e->prog->first->nparam)
 		return om_fail(e->session, OM_RUN, "the model has %u inputs, no input %u", e->prog->first->nparam, k);
 	const om_value *v = e->prog->first->param[k];
-	const om_op *copy = v->nuse == 1 ? v->first_use->op : NULL;
+	const om_op *copy = copy_of(v);
 	if (is_not_read(v))
 		OM_TRY(check_tensor(e, "input", v, t, &bytes));
 	else if (!is_copy(e, copy, OM_COPIES_TO_DEVICE))
@@ -307,26 +310,21 @@ om_exec_device_output(om_exec *e, uint32_t k, const om_tensor *t, void *stream)
 	OM_GUARDED(e->session, output(e, k, t, stream));
 }
 
-/* The copies of parameter or result `v`. */
 void
 om_exec_device_unbind(om_exec *e, const om_value *v)
 {
-	struct device_run *d = e->device;
+	struct device_binding *b = binding_of(e, v);
 
-	for (uint32_t k = 0; d && d->device && k < e->prog->nop; k++) {
-		struct device_binding *b = d->op[k].binding;
-		if (b && (b->copy->in[0] == v || b->copy->out[0] == v))
-			unbind(d, b);
-	}
+	if (b)
+		unbind(e->device, b);
 }
 
 const om_tensor *
 om_exec_device_result(const om_exec *e, const om_value *result)
 {
-	const om_op *op = e->device ? result->def : NULL;
-	const struct device_binding *b = op ? e->device->op[op->id].binding : NULL;
+	const struct device_binding *b = result->def ? binding_of(e, result) : NULL;
 
-	return b && b->mem && op->opdef->copies == OM_COPIES_TO_HOST ? &b->tensor : NULL;
+	return b && b->mem ? &b->tensor : NULL;
 }
 
 /* ---- Runs. ---- */
@@ -347,12 +345,12 @@ overlap(const struct device_binding *a, const struct device_binding *b)
 
 /* Has an output bytes of another binding? */
 static om_status
-check_output(const om_exec *e, const struct device_binding *out, const struct device_binding *const *all, uint32_t n)
+check_output(const struct device_run *d, const struct device_binding *out)
 {
-	for (uint32_t k = 0; k < n; k++)
-		if (all[k] != out && overlap(out, all[k]))
-			return om_fail(e->session, OM_RUN, "output %s: its memory on the device overlaps that of %s", bound_value(out)->name,
-				bound_value(all[k])->name);
+	for (const struct device_binding *b = d->bindings; b; b = b->next)
+		if (b != out && b->mem && overlap(out, b))
+			return om_fail(d->exec->session, OM_RUN, "output %s: its memory on the device overlaps that of %s", bound_value(out)->name,
+				bound_value(b)->name);
 	return OM_OK;
 }
 
@@ -360,17 +358,12 @@ om_status
 om_exec_device_check_bindings(om_exec *e)
 {
 	struct device_run *d = e->device;
-	uint32_t n = 0;
 
 	if (!d || !d->device || !d->is_rebound)
 		return OM_OK;
-	const struct device_binding **all = OM_NEWN(e->call, const struct device_binding *, e->prog->nop);
-	for (uint32_t k = 0; k < e->prog->nop; k++)
-		if (d->op[k].binding && d->op[k].binding->mem)
-			all[n++] = d->op[k].binding;
-	for (uint32_t k = 0; k < n; k++)
-		if (all[k]->copy->opdef->copies == OM_COPIES_TO_HOST)
-			OM_TRY(check_output(e, all[k], all, n));
+	for (const struct device_binding *b = d->bindings; b; b = b->next)
+		if (b->mem && b->copy->opdef->copies == OM_COPIES_TO_HOST)
+			OM_TRY(check_output(d, b));
 	d->is_rebound = false;
 	return OM_OK;
 }
@@ -378,9 +371,9 @@ om_exec_device_check_bindings(om_exec *e)
 bool
 om_exec_device_holds(const om_exec *e, const om_value *param)
 {
-	const om_op *copy = e->device && e->device->device && param->nuse == 1 ? param->first_use->op : NULL;
+	const struct device_binding *b = binding_of(e, param);
 
-	return copy && om_exec_device_has(e->device, copy);
+	return b && b->mem;
 }
 
 bool
@@ -404,7 +397,7 @@ om_exec_device_move(struct device_run *d, const om_op *op, om_stream *stream)
 void
 om_exec_device_bindings_free(struct device_run *d)
 {
-	for (uint32_t k = 0; k < d->exec->prog->nop; k++)
-		if (d->op[k].binding && d->op[k].binding->mem)
-			d->ops->free(d->device, d->op[k].binding->mem);
+	for (const struct device_binding *b = d->bindings; b; b = b->next)
+		if (b->mem)
+			d->ops->free(d->device, b->mem);
 }

@@ -2,7 +2,7 @@
 /* Stretches of a run that a device captures once and replays in later runs.
  *
  * A stretch is a list of ops on the device that follow each other in a block.  What is captured of it uses nothing but memory of the
- * device, whose handles and offsets stay the same for as long as the executor lives: launches, and copies there.  Copies from and to
+ * device, whose handles and offsets stay the same until the caller binds other memory there: launches, and copies there.  Copies from and to
  * the host are made around it in each run, since the caller may bind other memory: those to the device before it, those to the
  * host after it.  A copy that cannot be moved so far, because another op of the stretch uses the same bytes, ends it, as ops of
  * the host do.  The copies of a state that stays on the device are left out; in a run that makes one, the stretch is enqueued
@@ -261,7 +261,7 @@ om_exec_device_waits(const struct device_run *d, uint32_t id)
 
 /* ---- Running. ---- */
 
-static const struct step *
+static struct step *
 first_step(const struct device_run *d, const struct device_stretch *s)
 {
 	return &d->exec->walk[s->block->id].step[s->first];
@@ -303,11 +303,11 @@ replay(struct device_run *d, struct device_stretch *s)
 static om_status
 put_steps(struct device_run *d, const struct device_stretch *s)
 {
-	const struct step *step = first_step(d, s);
+	struct step *step = first_step(d, s);
 
 	for (uint32_t k = 0; k < s->n; k++) {
 		OM_TRY(om_exec_device_before(d->exec, step[k].op));
-		OM_TRY(is_around(d, step[k].op) ? om_exec_device_record(d, step[k].op) : om_exec_device_step((struct step *)&step[k]));
+		OM_TRY(is_around(d, step[k].op) ? om_exec_device_record(d, step[k].op) : om_exec_device_step(&step[k]));
 	}
 	return OM_OK;
 }
