@@ -326,7 +326,6 @@ check_stop(const om_exec *e)
 static om_status
 run_step(om_exec *e, struct step *s)
 {
-	OM_TRY(check_stop(e));
 	if (e->device)
 		OM_TRY(om_exec_device_before(e, s->op));
 	OM_TRY(e->options.profile && s->run != run_nothing ? run_timed(e, s) : s->run(s));
@@ -339,14 +338,6 @@ run_step(om_exec *e, struct step *s)
 	return om_poison_at(e, e->last_step[s->op->id]);
 }
 
-/* Steps that the device has captured; `*n` of them. */
-static om_status
-replay_steps(om_exec *e, const struct step *s, uint32_t *n)
-{
-	OM_TRY(check_stop(e));
-	return om_exec_device_replay(e, s, n);
-}
-
 om_status
 om_walk_run(om_exec *e, const om_block *b)
 {
@@ -354,9 +345,10 @@ om_walk_run(om_exec *e, const om_block *b)
 	const bool is_watched = e->options.profile || e->poison || e->device;
 
 	e->stats.steps += w->nrun;
-	for (uint32_t k = 0, n = 0; k < w->n && is_watched; k += n + !n) {
+	for (uint32_t k = 0, n = 0; k < w->n && is_watched; k += n + !n) {  /* `n`: the steps of what the device replays */
+		OM_TRY(check_stop(e));
 		if (e->device)
-			OM_TRY(replay_steps(e, &w->step[k], &n));
+			OM_TRY(om_exec_device_replay(e, &w->step[k], &n));
 		if (n == 0)
 			OM_TRY(run_step(e, &w->step[k]));
 	}
