@@ -115,13 +115,19 @@ def _name_of(dtype: np.dtype[Any]) -> str:
     raise ShapeError(f"elements of type {dtype} have no counterpart in ONNX")
 
 
-def _bound_foreign(name: str, value: Any, dtype: str) -> Bound | None:
+def _foreign(what: str, value: Any, dtype: str, *kind: int) -> Any:
+    """A tensor of another package on a device of this kind, by default the CPU."""
     from ._dlpack import Foreign
     if getattr(value, "requires_grad", False):
         value = value.detach()
-    foreign = Foreign(value)
+    foreign = Foreign(value, *kind)
     if foreign.dtype != dtype:
-        raise ShapeError(f"input {name} must be {dtype}, not {foreign.dtype or 'of a type that ONNX does not have'}")
+        raise ShapeError(f"{what} must be {dtype}, not {foreign.dtype or 'of a type that ONNX does not have'}")
+    return foreign
+
+
+def _bound_foreign(name: str, value: Any, dtype: str) -> Bound | None:
+    foreign = _foreign(f"input {name}", value, dtype)
     bits = 8 * dtype_size(dtype)
     if not foreign.is_contiguous or foreign.address * 8 % bits:
         if dtype not in _NUMPY:
@@ -132,13 +138,10 @@ def _bound_foreign(name: str, value: Any, dtype: str) -> Bound | None:
 
 def bound_there(name: str, value: Any, type_: s.Type, kind: int) -> Bound:
     """A tensor on a device of this kind for input or output `name`, where it is."""
-    from ._dlpack import Foreign
-    if getattr(value, "requires_grad", False):
-        value = value.detach()
-    foreign = Foreign(value, kind)
     dtype = s.DTYPES[type_.elem]
-    if type_.kind != s.TENSOR or foreign.dtype != dtype:
-        raise ShapeError(f"{name} must be {dtype}, not {foreign.dtype or 'of a type that ONNX does not have'}")
+    foreign = _foreign(name, value, dtype, kind)
+    if type_.kind != s.TENSOR:
+        raise ShapeError(f"{name} must be {dtype}, not {foreign.dtype}")
     if not foreign.is_contiguous:
         raise ShapeError(f"{name}: its elements on the device are not contiguous; make it contiguous first")
     return Bound(_tensor(foreign.address, dtype, foreign.shape), foreign)

@@ -363,25 +363,33 @@ is_wrong_at(bench *b, const char *text, const om_device_ops *ops, int at, const 
 	return is_there;
 }
 
+enum { CAPTURED_PROGRAMS = 12 };
+
+/* Random programs on a device that does one command of a kind wrongly, each in turn. */
+static void
+wrong_at_each(uint64_t rng, const om_device_ops *ops, int *counter, int *refused, int *needless, const char *why)
+{
+	bench b = bench_open();
+	struct unit_text t;
+
+	for (int p = 0; p < CAPTURED_PROGRAMS; p++) {
+		unit_draw(&t, &rng, OPS, ROWS, COLUMNS, false);
+		for (int at = 0; is_wrong_at(&b, t.at, ops, at, counter, refused, needless, why); at++)
+			;
+	}
+	bench_close(&b);
+}
+
 /* Each wait of captured runs is left out.  One is needless where another one that is not left out gives the same order: outside of
  * captures where a stream has nothing to wait for. */
 static void
 drop_waits(const char *where, om_device_status (*leave_out)(om_stream *, om_event *), int *refused, int *needless)
 {
-	enum { PROGRAMS = 12 };
-	uint64_t rng = 5;
 	om_device_ops ops = *om_sim_ops();
-	bench b = bench_open();
-	struct unit_text t;
 
 	ops.wait = leave_out;
-	for (int p = 0; p < PROGRAMS; p++) {
-		unit_draw(&t, &rng, OPS, ROWS, COLUMNS, false);
-		for (int at = 0; is_wrong_at(&b, t.at, &ops, at, &wrong.waits, refused, needless, ""); at++)
-			;
-	}
+	wrong_at_each(5, &ops, &wrong.waits, refused, needless, "");
 	printf("# of %d dropped waits %s captures %d are refused, and %d change nothing\n", *refused + *needless, where, *refused, *needless);
-	bench_close(&b);
 }
 
 static void
@@ -399,23 +407,14 @@ dropped_waits_of_captures_are_found(void)
 static void
 stale_addresses_of_captures_are_named(void)
 {
-	enum { PROGRAMS = 12 };
-	uint64_t rng = 8;
 	int refused = 0, needless = 0;
 	om_device_ops ops = *om_sim_ops();
-	bench b = bench_open();
-	struct unit_text t;
 
 	ops.launch = launch_kept;
-	for (int p = 0; p < PROGRAMS; p++) {
-		unit_draw(&t, &rng, OPS, ROWS, COLUMNS, false);
-		for (int at = 0; is_wrong_at(&b, t.at, &ops, at, &wrong.launches, &refused, &needless, "that is not valid any more"); at++)
-			;
-	}
+	wrong_at_each(8, &ops, &wrong.launches, &refused, &needless, "that is not valid any more");
 	printf("# of %d stale addresses %d are named\n", refused + needless, refused);
-	CU_ASSERT(refused > 4 * PROGRAMS);
+	CU_ASSERT(refused > 4 * CAPTURED_PROGRAMS);
 	CU_ASSERT_EQUAL(needless, 0);
-	bench_close(&b);
 }
 
 /* ---- Failures. ---- */
