@@ -12,6 +12,7 @@
  *   late=N:CODE                launch N fails when it runs: the next wait, and all later calls, return CODE
  *   nvrtc=N                    the version of the compiler, as 13 [13]
  *   seed=N                     of the orders
+ *   elsewhere=BYTES            allocations of this size are on device 1, for those who ask
  *   trace=FILE                 gets the names of all calls, in their order
  *   report=FILE                gets a line for each function, with the number of its calls, when a context is released, and
  *                              a line "leak WHAT N" for what is left then */

@@ -292,12 +292,14 @@ mock_cuPointerGetAttribute(void *value, int attribute, cu_address at)
 {
 	const cu_result r = enter("cuPointerGetAttribute");
 	const struct memory_of *m = find_memory(at, 1);
-	const int type = CU_MEMORY_OF_DEVICE;
+	const int type = CU_MEMORY_OF_DEVICE, ordinal = m && (long)m->bytes == mock_number("elsewhere", 0);
 
 	if (r || !m)
 		return r ? r : CU_INVALID_VALUE;
 	if (attribute == CU_POINTER_MEMORY_TYPE)
 		memcpy(value, &type, sizeof type);
+	else if (attribute == CU_POINTER_ORDINAL)
+		memcpy(value, &ordinal, sizeof ordinal);
 	else if (attribute == CU_POINTER_RANGE_START)
 		memcpy(value, &m->at, sizeof m->at);
 	else if (attribute == CU_POINTER_RANGE_SIZE)

@@ -12,7 +12,7 @@
 #include "kernels/gpu/source.h"
 #include "onnxmem/device.h"
 
-enum { N = 1000, BYTES = N * sizeof(float), FIRST = BYTES, SECOND = 2 * BYTES, SUM = 3 * BYTES };
+enum { N = 1000, BYTES = N * sizeof(float), FIRST = BYTES, SECOND = 2 * BYTES, SUM = 3 * BYTES, ELSEWHERE = 4800 };
 
 struct bench {
 	const om_device_ops *o;
@@ -214,10 +214,19 @@ pointer_of(struct bench *b, om_mem m)
 	return at;
 }
 
+/* A machine with one device has no memory of another one. */
+static bool
+is_mocked(const char *word)
+{
+	const char *words = getenv("MOCK_CUDA");
+
+	return words && strstr(words, word);
+}
+
 static void
 foreign(struct bench *b)
 {
-	om_mem m;
+	om_mem m, other;
 	int here = 0;
 
 	must(b, b->o->bind(b->d, pointer_of(b, b->m), 4 * BYTES, NULL, &m));
@@ -227,6 +236,11 @@ foreign(struct bench *b)
 	point(b, is_there(b, SECOND), "and stays the caller's");
 	point(b, is_refused(b, b->o->bind(b->d, pointer_of(b, b->m), 4 * BYTES + 1, NULL, &m), "has fewer than"), "not more than there is");
 	point(b, is_refused(b, b->o->bind(b->d, &here, 1, NULL, &m), "is not on the device"), "memory of the host is refused");
+	if (!is_mocked("elsewhere"))
+		return;
+	must(b, b->o->alloc(b->d, OM_MEM_ARENA, ELSEWHERE, &other));
+	point(b, is_refused(b, b->o->bind(b->d, pointer_of(b, other), 1, NULL, &m), "is on the CUDA device 1, not on 0"), "and that of another device");
+	b->o->free(b->d, other);
 }
 
 static void

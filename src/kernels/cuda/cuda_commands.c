@@ -92,12 +92,14 @@ om_cuda_free_all(om_device *d)
 static om_device_status
 check_foreign(om_device *d, cu_address at, uint64_t bytes)
 {
-	int type = 0;
+	int type = 0, ordinal = 0;
 	cu_address start = 0;
 	size_t size = 0;
 
 	if (d->cu.cuPointerGetAttribute(&type, CU_POINTER_MEMORY_TYPE, at) != CU_OK || type != CU_MEMORY_OF_DEVICE)
 		return om_cuda_fail(d, OM_DEVICE_ARGUMENT, "memory of the caller is not on the device");
+	if (d->cu.cuPointerGetAttribute(&ordinal, CU_POINTER_ORDINAL, at) != CU_OK || (unsigned long)ordinal != d->ordinal)
+		return om_cuda_fail(d, OM_DEVICE_ARGUMENT, "memory of the caller is on the CUDA device %d, not on %lu", ordinal, d->ordinal);
 	if (d->cu.cuPointerGetAttribute(&start, CU_POINTER_RANGE_START, at) != CU_OK
 	    || d->cu.cuPointerGetAttribute(&size, CU_POINTER_RANGE_SIZE, at) != CU_OK || at < start || bytes > size
 	    || at - start > size - bytes)
