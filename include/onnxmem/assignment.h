@@ -96,6 +96,8 @@ typedef struct om_plan_request {
 	uint32_t streams;        /* workers that run ops side by side, at most OM_MOST_WORKER_STREAMS: the plan has a stream for
 				    each, and is valid for every order that they permit; `parallel_safe` is implied.  Not
 				    with ranges.  0: one worker, or, of a parallel-safe plan, any number */
+	bool keep_states;        /* inputs that outputs replace in the next run, and that are copied to a device, keep their bytes in
+				    its arena for the whole run: for om_exec_options.keep_states */
 } om_plan_request;
 
 /* A request with these fields; the others are those of the default request. */

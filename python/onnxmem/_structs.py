@@ -160,7 +160,8 @@ class PlanRequest(c.Structure):
                 ("parallel_safe", c.c_bool), ("target", c.c_int), ("threads", c.c_uint32), ("precise", c.c_bool),
                 ("io", c.c_int), ("io_rule", c.POINTER(IoRule)), ("nio_rule", c.c_uint32), ("ranged", c.c_bool),
                 ("total", c.c_uint64), ("search_nodes", c.c_uint64), ("pin", c.POINTER(Pin)), ("npin", c.c_uint32),
-                ("exact_sizes", c.c_bool), ("scratch", c.POINTER(ScratchNeed)), ("nscratch", c.c_uint32), ("streams", c.c_uint32)]
+                ("exact_sizes", c.c_bool), ("scratch", c.POINTER(ScratchNeed)), ("nscratch", c.c_uint32), ("streams", c.c_uint32),
+                ("keep_states", c.c_bool)]
 
 
 class PassFlag(c.Structure):

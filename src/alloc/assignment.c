@@ -114,7 +114,8 @@ is_equivalent(const om_prog *p, const om_plan_request *a, const om_plan_request 
 {
 	return a->align == effective_align(p, b->align ? b->align : 64) && a->parallel_safe == (b->parallel_safe || b->streams) && a->streams == b->streams
 	    && a->target == b->target && a->threads == (b->threads ? b->threads : 1) && a->precise == b->precise
-	    && a->ranged == b->ranged && a->exact_sizes == b->exact_sizes && om_plan_request_same_io(a, b)
+	    && a->ranged == b->ranged && a->exact_sizes == b->exact_sizes && a->keep_states == b->keep_states
+	    && om_plan_request_same_io(a, b)
 	    && om_plan_request_same_scratch(a, b);
 }
 

@@ -198,6 +198,21 @@ define_input(struct walk *w, const om_value *v, const om_plan_request *r, const 
 	define(w, v, 0, is_released ? 0 : w->s->of_block[w->p->first->id].last);
 }
 
+/* A state that stays on a device has its bytes there before its copy is made, and after the one that replaces it. */
+static void
+keep_states(struct walk *w)
+{
+	const uint32_t end = w->s->of_block[w->p->first->id].last;
+	const om_op *in, *out;
+
+	for (uint32_t k = 0; k < w->p->nio_alias; k++) {
+		if (w->p->io_alias[k].rows_after || !om_state_copies(w->p, &w->p->io_alias[k], &in, &out))
+			continue;
+		om_live_interval_add(&w->live[in->out[0]->id], 0, w->start[in->out[0]->id], w->mem);
+		om_live_interval_add(&w->live[out->in[0]->id], w->start[out->in[0]->id], end, w->mem);
+	}
+}
+
 const bool *
 om_kept_inputs(const om_prog *p, const om_assignment *a, om_arena *mem)
 {
@@ -223,6 +238,8 @@ om_assign_lifetimes(const om_prog *p, const om_schedule *s, const om_plan_reques
 	for (uint32_t k = 0; k < p->first->nparam; k++)
 		define_input(&w, p->first->param[k], r, f);
 	walk_steps(&w, p->first);
+	if (r->keep_states)
+		keep_states(&w);
 	om_arena_free(tmp);
 	return a;
 }

@@ -44,6 +44,7 @@ typedef struct om_cmd {
 	uint8_t min_args, max_args;
 	uint8_t output_arg;      /* the argument, from 1, that is a file which the command writes; 0: none */
 	om_target target;        /* consumer of its plans unless --target names one */
+	bool keeps_states;       /* its runs keep states on a device: om_plan_request.keep_states */
 	const om_opt_group *group[OM_CMD_GROUPS];   /* NULL ends the list */
 	om_status (*run)(om_cli *c);
 } om_cmd;

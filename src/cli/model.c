@@ -401,7 +401,7 @@ set_threads(om_cli *c)
 om_status
 om_cli_settings(om_cli *c)
 {
-	c->request = (om_plan_request)OM_PLAN_REQUEST();
+	c->request = (om_plan_request)OM_PLAN_REQUEST(.keep_states = c->cmd->keeps_states);
 	OM_TRY(set_alignment(c));
 	OM_TRY(set_threads(c));
 	OM_TRY(set_target(c));

@@ -833,6 +833,6 @@ const om_cmd om_train_cmd = {
 		"the old ones.  The same seed gives bit-identical weights, also when training is resumed\n"
 		"from a checkpoint.  A plan in the model is used for the batch size that it was made\n"
 		"for; see `onnxmem help training`.",
-	.target = OM_TARGET_CPU, .min_args = 1, .max_args = 1,
+	.target = OM_TARGET_CPU, .keeps_states = true, .min_args = 1, .max_args = 1,
 	.group = {&group, &keep_group, &om_shape_options, &om_pass_options}, .run = run,
 };

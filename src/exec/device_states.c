@@ -2,11 +2,11 @@
 /* States that stay on a device between runs.
  *
  * A state is a parameter that a result replaces in the next run.  Where the program copies the parameter to the device, and the
- * plan computes what replaces it over that copy, both are in memory of their own, which nothing else uses: then the copy to
- * the device is needed only after the caller gave new elements, and the copy back only when the caller asks for them.  The
- * plan has these values, and those between them, in the same bytes of its arena, so that the order that streams keep for
- * those is right for this memory.  Their views are moved with them.  What the plan has there afterwards is not moved: it would
- * overwrite the state.  States for which this does not hold are copied in every run. */
+ * plan computes what replaces it over that copy, nothing else may use their bytes: then the copy to the device is needed only
+ * after the caller gave new elements, and the copy back only when the caller asks for them.  A plan that was made with
+ * om_plan_request.keep_states has nothing else there.  If another plan has, these values, those between them, and their views get
+ * memory outside of the arena; what that plan has there afterwards is not moved.  The order that streams keep for the bytes in the
+ * arena is right for that memory, too.  States that are not replaced in place are copied in every run. */
 #include <config.h>
 
 #include "base/guard.h"
@@ -14,25 +14,6 @@
 #include "ir/alias_roots.h"
 #include "ir/query.h"
 #include "opdef/op_context.h"
-
-/* The only op that reads the parameter, if that copies it to the device. */
-static const om_op *
-copy_of(const om_exec *e, const om_value *param)
-{
-	const om_op *op = param->nuse == 1 ? param->first_use->op : NULL;
-
-	return op && op->opdef && op->opdef->copies == OM_COPIES_TO_DEVICE && op->block == e->prog->first && e->is_needed[op->id] ? op : NULL;
-}
-
-/* The op that computes the result, if that copies it to the host, and nothing else reads it there. */
-static const om_op *
-copy_from(const om_exec *e, const om_value *result)
-{
-	const om_op *op = result->def;
-
-	return op && result->nuse == 1 && op->opdef && op->opdef->copies == OM_COPIES_TO_HOST && op->block == e->prog->first
-	    && e->is_needed[op->id] ? op : NULL;
-}
 
 /* The value over which the plan has another one, all of it; NULL: there is none. */
 static const om_value *
@@ -65,43 +46,79 @@ find_state(const struct device_run *d, const om_alias *const *alias, const om_io
 {
 	const om_exec *e = d->exec;
 	const om_value *param = e->prog->first->param[io->param], *result = e->prog->first->result[io->result];
-	const om_op *in = copy_of(e, param), *out = copy_from(e, result);
+	const om_op *in, *out;
 
-	if (!in || !out || io->rows_after || !om_exec_in_arena(e, in->out[0]) || alias[in->out[0]->id]
-	    || !is_replaced(e, param, result) || !is_over(e, alias, out->in[0], in->out[0]))
+	if (!om_state_copies(e->prog, io, &in, &out) || !e->is_needed[in->id] || !e->is_needed[out->id] || io->rows_after
+	    || !om_exec_in_arena(e, in->out[0]) || alias[in->out[0]->id] || !is_replaced(e, param, result) || !is_over(e, alias, out->in[0], in->out[0]))
 		return false;
 	*to = (struct device_state){.param = param, .in = in, .out = out};
 	return true;
 }
 
-/* A part of a value in memory of the state, as ops that make views find it there, is there too. */
-static void
-move_part(struct device_run *d, const om_alias *const *alias, om_mem mem, const om_value *part)
-{
-	struct device_place *to = &d->place[part->id];
-	const om_alias *a = alias[part->id];
-	uint32_t whole = part->id;
-	uint64_t at = 0;
+/* ---- Where a state is. ---- */
 
-	for (; a && (a->kind == OM_ALIAS_VIEW || a->kind == OM_ALIAS_SUBBUFFER) && d->place[whole].mem != mem; a = alias[whole]) {
-		at += a->offset;
-		whole = a->source;
-	}
-	if (to->mem && whole != part->id && d->place[whole].mem == mem)
-		*to = (struct device_place){mem, d->place[whole].at + at, to->bytes};
+/* Is a value a part of one that is of the state, as ops that make views find it there? */
+static bool
+is_part(const om_alias *const *alias, const bool *is_of, uint32_t id)
+{
+	for (const om_alias *a = alias[id]; a && (a->kind == OM_ALIAS_VIEW || a->kind == OM_ALIAS_SUBBUFFER); a = alias[a->source])
+		if (is_of[a->source])
+			return true;
+	return false;
 }
 
-/* The copy, what replaces it, all between them, and their parts are in memory of the state. */
-static void
-move_values(struct device_run *d, const om_alias *const *alias, om_mem mem, const struct device_state *s)
+/* By value id: the copy, what replaces it, all between them, and their parts. */
+static const bool *
+values_of(const struct device_run *d, const om_alias *const *alias, const struct device_state *s)
 {
-	const om_prog *p = d->exec->prog;
+	const om_exec *e = d->exec;
 	const om_value *copy = s->in->out[0];
+	bool *is_of = OM_NEWN(e->call, bool, e->prog->nvalue);
 
-	for (const om_value *v = s->out->in[0]; v; v = v == copy ? NULL : below(d->exec, alias, v))
-		d->place[v->id] = (struct device_place){mem, 0, d->place[v->id].bytes};
-	for (uint32_t k = 0; k < p->nvalue; k++)
-		move_part(d, alias, mem, p->values[k]);
+	for (const om_value *v = s->out->in[0]; v; v = v == copy ? NULL : below(e, alias, v))
+		is_of[v->id] = true;
+	for (uint32_t k = 0; k < e->prog->nvalue; k++)
+		is_of[k] = is_of[k] || (d->place[k].mem && is_part(alias, is_of, k));
+	return is_of;
+}
+
+static bool
+overlap(uint64_t from, uint64_t bytes, const struct device_place *p)
+{
+	return from < p->at + p->bytes && p->at < from + bytes;
+}
+
+/* Does nothing else have bytes of the state, at any time of the run?  So the plan was made to keep states.  Poison fills the memory of
+ * what replaces it at the end of the run. */
+static bool
+is_alone(const struct device_run *d, const bool *is_of, const struct device_state *s)
+{
+	const om_exec *e = d->exec;
+	const struct device_place *at = &d->place[s->in->out[0]->id];
+
+	for (uint32_t k = 0; k < e->prog->nvalue; k++)
+		if (!is_of[k] && d->place[k].mem == at->mem && overlap(d->place[k].at, d->place[k].bytes, at))
+			return false;
+	for (uint32_t k = 0; e->order[k]; k++) {
+		const om_scratch *scratch = e->scratch[e->order[k]->id];
+		if (scratch && d->arena[scratch->arena] == at->mem && overlap(e->guard + scratch->offset, scratch->bytes, at))
+			return false;
+	}
+	return !e->options.poison;
+}
+
+static om_status
+move_away(struct device_run *d, const bool *is_of, const struct device_state *s)
+{
+	const om_value *copy = s->in->out[0];
+	const uint64_t base = d->place[copy->id].at;
+	om_mem *own = &d->own[copy->id];
+
+	OM_TRY(om_exec_device_memory(d, om_value_bytes(copy), s->param->name, own));
+	for (uint32_t k = 0; k < d->exec->prog->nvalue; k++)
+		if (is_of[k])
+			d->place[k] = (struct device_place){*own, d->place[k].at - base, d->place[k].bytes};
+	return OM_OK;
 }
 
 om_status
@@ -119,9 +136,9 @@ om_exec_device_states(om_exec *e)
 		struct device_state *s = &d->state[d->nstate];
 		if (!find_state(d, alias, &p->io_alias[k], s))
 			continue;
-		const om_value *copy = s->in->out[0];
-		OM_TRY(om_exec_device_memory(d, om_value_bytes(copy), s->param->name, &d->own[copy->id]));
-		move_values(d, alias, d->own[copy->id], s);
+		const bool *is_of = values_of(d, alias, s);
+		if (!is_alone(d, is_of, s))
+			OM_TRY(move_away(d, is_of, s));
 		d->op[s->in->id].state = d->op[s->out->id].state = s;
 		d->nstate++;
 	}

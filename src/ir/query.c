@@ -160,6 +160,17 @@ om_prog_is_state(const om_prog *p, uint32_t param)
 }
 
 bool
+om_state_copies(const om_prog *p, const om_io_alias *state, const om_op **in, const om_op **out)
+{
+	const om_value *param = p->first->param[state->param], *result = p->first->result[state->result];
+
+	*in = param->nuse == 1 ? param->first_use->op : NULL;
+	*out = result->nuse == 1 ? result->def : NULL;
+	return *in && *out && (*in)->block == p->first && (*in)->opdef && (*in)->opdef->copies == OM_COPIES_TO_DEVICE
+	    && (*out)->opdef && (*out)->opdef->copies == OM_COPIES_TO_HOST;
+}
+
+bool
 om_value_is(const om_value *v, bool truth)
 {
 	return v->data && v->data->data && !v->is_overridable && v->type.elem == OM_BOOL && om_shape_count(&v->shape) == 1

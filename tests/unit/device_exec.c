@@ -70,13 +70,21 @@ results(const bench *b, float out[3][ELEMENTS])
 }
 
 static om_status
-plan_for(bench *b, const char *text, const char *passes, bool parallel)
+plan_with(bench *b, const char *text, const char *passes, om_plan_request r)
 {
 	const om_arena_spec arenas[] = {{.name = "host", .device = "cpu"}, {.name = "sim", .device = "sim", .align = 256}};
-	const om_plan_request r = OM_PLAN_REQUEST(.arena = arenas, .narena = 2, .target = OM_TARGET_CPU, .parallel_safe = parallel);
 
+	r.arena = arenas;
+	r.narena = 2;
+	r.target = OM_TARGET_CPU;
 	OM_TRY(om_host_request(b->h, &r));
 	return bench_plan(b, text, passes);
+}
+
+static om_status
+plan_for(bench *b, const char *text, const char *passes, bool parallel)
+{
+	return plan_with(b, text, passes, (om_plan_request)OM_PLAN_REQUEST(.parallel_safe = parallel));
 }
 
 static bool
@@ -594,9 +602,10 @@ an_op_without_kernel_is_named(void)
 
 /* ---- States that stay on the device. ---- */
 
-/* In each step, w is replaced by -w. */
+/* In each step, w is replaced by -w; afterwards, another plan has %wide in its memory. */
 static const char turning[] = "program \"t\" ir 8 opset 17\n^main(%x: float32[8], %w: float32[8] = splat {0.5}) {\n"
-	"\t%s = Mul(%x, %w)\n\t%loss = ReduceSum(%s) {keepdims = 0}\n\t%w_next = Neg(%w)\n\tret %loss, %w_next to %w\n}\n";
+	"\t%s = Mul(%x, %w)\n\t%w_next = Neg(%w)\n\t%wide = Concat(%s, %s, %s, %s) {axis = 0}\n"
+	"\t%loss = ReduceSum(%wide) {keepdims = 0}\n\tret %loss, %w_next to %w\n}\n";
 
 struct turns {
 	bench b;
@@ -605,13 +614,13 @@ struct turns {
 };
 
 static void
-turns_start(struct turns *u, const om_exec_options *o)
+turns_start(struct turns *u, const om_exec_options *o, bool is_planned)
 {
 	static float ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
 	const int64_t dim = 8;
 	const om_tensor x = {.type = OM_FLOAT32, .shape = om_shape_of(1, &dim), .data = ones};
 	*u = (struct turns){.b = bench_open()};
-	CU_ASSERT_FATAL(is_ok(u->b.s, plan_for(&u->b, turning, PLACE PLAN, false)));
+	CU_ASSERT_FATAL(is_ok(u->b.s, plan_with(&u->b, turning, PLACE PLAN, (om_plan_request)OM_PLAN_REQUEST(.keep_states = is_planned))));
 	CU_ASSERT_FATAL(is_ok(u->b.s, bench_exec(&u->b, o)));
 	CU_ASSERT_FATAL(is_ok(u->b.s, om_trainer_new(u->b.s, u->b.p, &u->t)));
 	CU_ASSERT_FATAL(is_ok(u->b.s, om_trainer_bind(u->t, u->b.e)));
@@ -626,46 +635,68 @@ turn(struct turns *u, om_exec *e, float loss, float w)
 	    && om_trainer_fetch(u->t) == OM_OK && ((const float *)om_trainer_state(u->t, 0, NULL)->data)[7] == w;
 }
 
+/* Bytes of the arena of the device. */
+static uint64_t
+device_arena(const om_plan *plan)
+{
+	for (uint32_t k = 0; k < plan->narena; k++)
+		if (strcmp(plan->arena[k].device, "sim") == 0)
+			return plan->arena[k].bytes;
+	return 0;
+}
+
+/* What was planned for states that stay has them in its arena, and no memory beside it; another plan has other values there. */
 static void
-states_stay_on_the_device(void)
+keep_states(bool is_planned, bool is_poisoned)
 {
 	enum { BYTES = 8 * sizeof(float), LOSS = sizeof(float) };
-	const om_exec_options o = OM_EXEC_OPTIONS(.device = om_sim_ops(), .keep_states = true), each = OM_EXEC_OPTIONS(.device = om_sim_ops());
+	const om_exec_options o = OM_EXEC_OPTIONS(.device = om_sim_ops(), .keep_states = true, .poison = is_poisoned),
+		each = OM_EXEC_OPTIONS(.device = om_sim_ops());
 	const int64_t dim = 8;
 	float two[8] = {2, 2, 2, 2, 2, 2, 2, 2};
 	const om_tensor t = {.type = OM_FLOAT32, .shape = om_shape_of(1, &dim), .data = two};
 	struct turns u, v;
 
-	turns_start(&u, &o);
-	turns_start(&v, &each);
+	turns_start(&u, &o, is_planned);
+	turns_start(&v, &each, false);
+	const uint64_t beside = om_exec_get_stats(u.b.e)->device_bytes - device_arena(u.b.p->plan)
+		- (om_exec_get_stats(v.b.e)->device_bytes - device_arena(v.b.p->plan));
+	CU_ASSERT_EQUAL(beside, is_planned && !is_poisoned ? 0 : BYTES);
 	const uint64_t *moved = &om_exec_get_stats(u.b.e)->transferred_bytes;
-	CU_ASSERT(turn(&u, u.b.e, 4, -0.5f));
+	CU_ASSERT(turn(&u, u.b.e, 16, -0.5f));
 	CU_ASSERT_EQUAL(*moved, 3 * BYTES + LOSS);
 	for (int k = 0; k < 3; k++)
 		CU_ASSERT_EQUAL(om_trainer_step(u.t, u.b.e, &u.copied), OM_OK);
 	CU_ASSERT_EQUAL(*moved, 6 * BYTES + 4 * LOSS);
-	CU_ASSERT(turn(&u, u.b.e, 4, -0.5f));
+	CU_ASSERT(turn(&u, u.b.e, 16, -0.5f));
 	/* New elements from the caller; another executor, which copies states in every run; the first one again. */
 	CU_ASSERT_EQUAL(om_trainer_set(u.t, "w", &t), OM_OK);
 	CU_ASSERT_EQUAL(om_trainer_fetch(u.t), OM_OK);
-	CU_ASSERT(turn(&u, u.b.e, 16, -2));
+	CU_ASSERT(turn(&u, u.b.e, 64, -2));
 	CU_ASSERT_EQUAL(om_trainer_bind(u.t, v.b.e), OM_OK);
-	CU_ASSERT(turn(&u, v.b.e, -16, 2));
-	CU_ASSERT(turn(&u, u.b.e, 16, -2));
+	CU_ASSERT(turn(&u, v.b.e, -64, 2));
+	CU_ASSERT(turn(&u, u.b.e, 64, -2));
 	/* What is on the device is lost neither when it is bound again nor with the executor. */
 	CU_ASSERT_EQUAL(om_trainer_step(u.t, u.b.e, &u.copied), OM_OK);
 	CU_ASSERT_EQUAL(om_trainer_bind(u.t, u.b.e), OM_OK);
-	CU_ASSERT(turn(&u, u.b.e, 16, -2));
+	CU_ASSERT(turn(&u, u.b.e, 64, -2));
 	CU_ASSERT_EQUAL(om_trainer_step(u.t, u.b.e, &u.copied), OM_OK);
 	om_exec_free(u.b.e);
 	u.b.e = NULL;
 	CU_ASSERT_EQUAL(om_trainer_bind(u.t, v.b.e), OM_OK);
-	CU_ASSERT(turn(&u, v.b.e, 16, -2));
+	CU_ASSERT(turn(&u, v.b.e, 64, -2));
 	CU_ASSERT_EQUAL(u.copied, 0);
 	om_trainer_free(u.t);
 	om_trainer_free(v.t);
 	bench_close(&u.b);
 	bench_close(&v.b);
+}
+
+static void
+states_stay_on_the_device(void)
+{
+	for (int k = 0; k < 4; k++)
+		keep_states(k & 1, k & 2);
 }
 
 /* ---- Memory of the caller on the device. ---- */
