@@ -940,8 +940,8 @@ prove(struct search *s, bool *is_proven)
 	struct model *m = t->m;
 	om_schedule_result result;
 
-	if (s->p->nblock > 1) {
-		*is_proven &= !t->any_doubt && m->pieces->is_complete && !has_mixed_body(m);
+	if (s->p->nblock > 1) {  /* the model counts states that a device keeps only while they are used */
+		*is_proven &= !s->r->request->keep_states && !t->any_doubt && m->pieces->is_complete && !has_mixed_body(m);
 		return OM_OK;
 	}
 	if (!s->is_proven && !t->any_doubt && s->level < t->bound) {  /* the remaining candidates were not sufficient */
