@@ -209,14 +209,12 @@ run_command(om_cli *c)
 }
 
 static void
-release(om_cli *c)
+release_made(om_cli *c)
 {
 	om_prog_free(c->prog);
 	om_prog_free(c->loaded);
 	om_model_free(c->model);
 	om_host_free(c->host);
-	om_session_free(c->session);
-	om_arena_free(c->mem);
 }
 
 struct words {
@@ -225,13 +223,17 @@ struct words {
 	char **word;
 };
 
+/* The guard frees what the command made if memory runs out, and run_words() does not return; else it is freed here. */
 static om_status
 run_words(void *arg)
 {
 	const struct words *w = arg;
+	om_status st = om_cli_words(w->c, w->n, (const char *const *)w->word);
 
-	OM_TRY(om_cli_words(w->c, w->n, (const char *const *)w->word));
-	return run_command(w->c);
+	if (st == OM_OK)
+		st = run_command(w->c);
+	release_made(w->c);
+	return st;
 }
 
 /* Beyond the limit of file sizes, writing fails as on a full disk, instead of ending the process. */
@@ -259,6 +261,7 @@ main(int argc, char **argv)
 		st = om_fail(c.session, OM_IO, "standard output: could not be written");
 	if (st != OM_OK && !c.told)
 		fprintf(stderr, "onnxmem: %s\n", om_message(c.session));
-	release(&c);
+	om_session_free(c.session);
+	om_arena_free(c.mem);
 	return om_status_exit(st);
 }
