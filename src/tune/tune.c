@@ -566,8 +566,12 @@ tune(struct tune *w)
 	w->out = OM_NEW(w->mem, om_tuned);
 	OM_TRY(check(w));
 	w->start = now(w);
-	OM_TRY(plan_with(w, "", &w->planned));
-	return tune_program(w);
+	om_status st = plan_with(w, "", &w->planned);
+	if (st == OM_OK)
+		st = tune_program(w);
+	if (st != OM_OK)         /* where memory runs out, the guard frees it */
+		om_prog_free(w->planned);
+	return st;
 }
 
 static om_status
@@ -589,10 +593,7 @@ om_host_tune(om_host *h, const om_prog *p, const om_tune_options *o, om_arena *m
 	h->hook = NULL;
 	const om_status st = tune_guarded(&w);
 	h->hook = hook;
-	if (st != OM_OK) {
-		om_prog_free(w.planned);
-		return st;
-	}
+	OM_TRY(st);
 	*planned = w.planned;
 	*out = w.out;
 	return OM_OK;
