@@ -9,6 +9,7 @@
 
 #include "alloc/part_memory.h"
 #include "base/arena_internal.h"
+#include "base/guard.h"
 #include "base/sizes.h"
 #include "ir/steps.h"
 #include "onnxmem/split.h"
@@ -241,8 +242,8 @@ find(struct split *x, om_arena *mem, om_split *out)
 	return cut(x, x->r->parts ? x->r->parts : fewest(x), mem, out);
 }
 
-om_status
-om_split_find(om_session *s, const om_prog *p, const om_split_request *r, om_arena *mem, om_split *out)
+static om_status
+split_find_guarded(om_session *s, const om_prog *p, const om_split_request *r, om_arena *mem, om_split *out)
 {
 	if (!(p->has & OM_HAS_STORE))
 		return om_fail(s, OM_USAGE, "parts are made of a program with storage: run the pass `inplace` first");
@@ -257,4 +258,10 @@ om_split_find(om_session *s, const om_prog *p, const om_split_request *r, om_are
 	const om_status st = find(&x, mem, out);
 	om_arena_free(x.tmp);
 	return st;
+}
+
+om_status
+om_split_find(om_session *s, const om_prog *p, const om_split_request *r, om_arena *mem, om_split *out)
+{
+	OM_GUARDED(s, split_find_guarded(s, p, r, mem, out));
 }

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "base/arena_internal.h"
+#include "base/guard.h"
 #include "ir/edit.h"
 #include "ir/facts.h"
 #include "ir/query.h"
@@ -181,8 +182,8 @@ set_results(struct extract *x)
 	b->is_other = true;
 }
 
-om_status
-om_prog_extract(om_session *s, om_prog *p, uint32_t first, uint32_t nop)
+static om_status
+prog_extract_guarded(om_session *s, om_prog *p, uint32_t first, uint32_t nop)
 {
 	om_arena *tmp = om_arena_new();
 	struct extract x = {.s = s, .p = p, .b = p->first, .tmp = tmp, .first = first, .end = first + nop};
@@ -211,4 +212,10 @@ om_prog_extract(om_session *s, om_prog *p, uint32_t first, uint32_t nop)
 	}
 	om_arena_free(tmp);
 	return st;
+}
+
+om_status
+om_prog_extract(om_session *s, om_prog *p, uint32_t first, uint32_t nop)
+{
+	OM_GUARDED(s, prog_extract_guarded(s, p, first, nop));
 }
