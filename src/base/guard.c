@@ -101,6 +101,19 @@ om_guarded(om_session *s, om_status (*run)(void *arg), void *arg)
 	OM_GUARDED(s, run(arg));
 }
 
+om_status
+om_guarded_part(om_session *s, om_status (*run)(void *arg), void *arg)
+{
+	struct om_guard g;
+
+	if (setjmp(*om_guard_start(&g, s)))
+		return om_guard_failed(&g);
+	const om_status st = run(arg);
+	while (st == OM_OK && g.arenas.next != &g.arenas)
+		om_link_remove(g.arenas.next);
+	return om_guard_end(&g, st);
+}
+
 static bool
 is_allowed(size_t n)
 {

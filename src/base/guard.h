@@ -55,6 +55,11 @@ om_status om_guard_failed(struct om_guard *g);
 		return om_guard_end(&guard_, (call));                          \
 	} while (0)
 
+/* As om_guarded(), for what becomes a part of an object that was there before: if it succeeds, the arenas that were made and are
+ * left are no enclosing guard's, as the object frees them.  Nothing may be allocated between its end and the moment in which
+ * the object has them. */
+om_status om_guarded_part(om_session *s, om_status (*run)(void *arg), void *arg);
+
 /* Leave all guards of this thread, and enter them again: for what outlives the call that first needs it. */
 struct om_guard *om_guard_suspend(void);
 void om_guard_resume(struct om_guard *g);

@@ -92,6 +92,15 @@ build(struct build *b, om_prog *p)
 
 /* ---- The plan and its executor. ---- */
 
+static om_status
+make_host(void *arg)
+{
+	om_eager *e = arg;
+
+	e->host = om_host_new(e->session, "");
+	return e->host ? OM_OK : om_fail(e->session, OM_MEMORY, "no memory to plan calls");
+}
+
 om_status
 om_eager_executor(om_eager *e, om_prog *p, uint64_t search_nodes, const char *pipeline, om_exec **out)
 {
@@ -100,7 +109,7 @@ om_eager_executor(om_eager *e, om_prog *p, uint64_t search_nodes, const char *pi
 	const om_exec_options options = OM_EXEC_OPTIONS(.threads = e->options.threads, .max_memory = e->options.max_memory);
 
 	if (!e->host)
-		e->host = om_host_new(e->session, "");
+		OM_TRY(om_guarded_part(e->session, make_host, e));
 	OM_TRY(om_host_request(e->host, &request));
 	OM_TRY(om_host_run(e->host, p, pipeline));
 	return om_exec_new(e->session, p, p->plan, &options, out);
@@ -127,7 +136,7 @@ om_replay_compile(om_eager *e, struct call *at, struct replay *r)
 {
 	struct build b = {.e = e, .at = at, .r = r};
 
-	OM_TRY(om_guarded(e->session, compile, &b));
+	OM_TRY(om_guarded_part(e->session, compile, &b));
 	r->used = e->stats.replays;
 	e->stats.programs++;
 	e->stats.arena_bytes += om_exec_get_stats(r->exec)->arena_bytes;

@@ -589,16 +589,28 @@ run_gradient(struct pass *g)
 /* ---- Keeping it. ---- */
 
 static void
-free_gradient(struct gradient *r)
+free_program(struct gradient *r)
 {
 	om_variables_free(r->constant, r->nconstant);
 	om_exec_free(r->exec);
+	om_prog_free(r->prog);
+}
+
+static void
+free_key(struct gradient *r)
+{
 	for (uint32_t k = 0; k < r->nkind; k++)
 		om_kind_drop(r->kinds[k]);
-	om_prog_free(r->prog);
 	free(r->key);
 	free(r->kinds);
 	free(r);
+}
+
+static void
+free_gradient(struct gradient *r)
+{
+	free_program(r);
+	free_key(r);
 }
 
 void
@@ -642,10 +654,22 @@ fill(struct pass *g)
 {
 	uint32_t nstep;
 
-	OM_TRY(keep_key(g));
 	OM_TRY(build(g, g->g->prog));
 	OM_TRY(find_needed(g, g->g->prog, &nstep));
 	return g->g->is_whole ? make_whole(g, g->g->prog) : add_steps(g, g->g->prog, nstep);
+}
+
+/* Of a gradient that stays with the context, whatever becomes of the call that needs it first. */
+static om_status
+make_program(void *arg)
+{
+	struct pass *g = arg;
+
+	g->g->prog = om_eager_prog(g->e, "gradient");
+	const om_status st = fill(g);
+	if (st != OM_OK)
+		free_program(g->g);
+	return st;
 }
 
 static om_status
@@ -658,10 +682,11 @@ make_gradient(struct pass *g)
 	g->g = om_memory_zeroed(sizeof *g->g);
 	if (!g->g)
 		return om_fail(g->e->session, OM_MEMORY, "no memory for a gradient");
-	g->g->prog = om_eager_prog(g->e, "gradient");
-	const om_status st = fill(g);
+	om_status st = keep_key(g);
+	if (st == OM_OK)
+		st = om_guarded_part(g->e->session, make_program, g);
 	if (st != OM_OK) {
-		free_gradient(g->g);
+		free_key(g->g);
 		return st;
 	}
 	g->g->next = g->e->gradients;

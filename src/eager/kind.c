@@ -461,28 +461,45 @@ complete(om_eager *e, struct kind *k)
 	return prepare(e, k);
 }
 
+struct making {
+	om_eager *e;
+	const struct signature *s;
+	struct kind *k;
+};
+
+static om_status
+fill(void *arg)
+{
+	const struct making *m = arg;
+	om_prog *p;
+	om_op *op;
+	om_status st = infer(m->e, m->s, m->k->values, &p, &op);
+
+	if (st == OM_OK) {
+		m->k->prog = p;
+		m->k->op = op;
+		st = complete(m->e, m->k);
+	}
+	if (st != OM_OK)
+		om_prog_free(p);
+	return st;
+}
+
+/* A kind stays with the context, whatever becomes of the call that needs it first. */
 static om_status
 make(om_eager *e, const struct signature *s, uint64_t values, bool by_values, struct kind **out)
 {
-	om_prog *p;
-	om_op *op;
-	om_status st = infer(e, s, values, &p, &op);
-	struct kind *k = st == OM_OK ? om_memory_zeroed(sizeof *k) : NULL;
+	struct making m = {e, s, om_memory_zeroed(sizeof *m.k)};
 
 	*out = NULL;
-	if (st == OM_OK && !k)
-		st = om_fail(e->session, OM_MEMORY, "no memory for a call of %s", s->type);
-	if (st != OM_OK) {
-		om_prog_free(p);
-		return st;
-	}
-	*k = (struct kind){.refs = 1, .nin = s->nin, .nout = s->nout, .prog = p, .op = op, .values = values,
-		.has_values = by_values};
-	st = complete(e, k);
+	if (!m.k)
+		return om_fail(e->session, OM_MEMORY, "no memory for a call of %s", s->type);
+	*m.k = (struct kind){.refs = 1, .nin = s->nin, .nout = s->nout, .values = values, .has_values = by_values};
+	const om_status st = om_guarded_part(e->session, fill, &m);
 	if (st == OM_OK)
-		*out = k;
+		*out = m.k;
 	else
-		om_kind_drop(k);
+		free(m.k);
 	return st;
 }
 

@@ -22,6 +22,7 @@ struct program_call {
 	uint32_t nin, nout;
 	om_variable *const *in;
 	om_variable **out;
+	struct program *made;        /* for its shapes, if it is the first of them */
 };
 
 /* ---- The planned program. ---- */
@@ -37,12 +38,18 @@ is_of(const struct program *r, const struct program_call *c)
 }
 
 static void
+free_form(struct program *r)
+{
+	free(r->form);
+	free(r);
+}
+
+static void
 free_program(struct program *r)
 {
 	om_exec_free(r->exec);
 	om_prog_free(r->bound);
-	free(r->form);
-	free(r);
+	free_form(r);
 }
 
 void
@@ -65,8 +72,10 @@ bind_shapes(const struct program_call *c, om_binding *b)
 }
 
 static om_status
-plan(const struct program_call *c, struct program *r)
+plan(void *arg)
 {
+	const struct program_call *c = arg;
+	struct program *r = c->made;
 	om_eager *e = c->e;
 	om_binding *b = om_binding_new();
 	om_status st = b ? bind_shapes(c, b) : om_fail(e->session, OM_MEMORY, "no memory to call a program");
@@ -76,7 +85,10 @@ plan(const struct program_call *c, struct program *r)
 	om_binding_free(b);
 	OM_TRY(st);
 	om_prog_clear_ties(r->bound);  /* variables keep their elements: no result is computed over an input */
-	return om_eager_executor(e, r->bound, 0, om_default_pipeline(), &r->exec);
+	st = om_eager_executor(e, r->bound, 0, om_default_pipeline(), &r->exec);
+	if (st != OM_OK)
+		om_prog_free(r->bound);
+	return st;
 }
 
 static om_status
@@ -96,9 +108,11 @@ make(const struct program_call *c, struct program **out)
 	for (uint32_t k = 0; k < c->nin; k++)
 		if (c->in[k])
 			r->form[k] = (om_tensor){.type = c->in[k]->t.type, .shape = c->in[k]->t.shape};
-	const om_status st = plan(c, r);
+	struct program_call with = *c;
+	with.made = r;
+	const om_status st = om_guarded_part(c->e->session, plan, &with);
 	if (st != OM_OK) {
-		free_program(r);
+		free_form(r);
 		return st;
 	}
 	if (c->e->ncallable == MOST)

@@ -58,33 +58,36 @@ om_host_plan_for(om_host *h, om_prog *p, const char *pipeline, const om_plan_req
 	return om_plan_verify(h->session, p, p->plan);
 }
 
-static om_status
+struct wanted {
+	om_plan_cache *c;
+	const om_binding *b;
+	const char *key;
+	om_prog *p;
+};
+
+/* It is in both lists, or in none: what is allocated comes before. */
+static void
 store(om_plan_cache *c, const char *key, om_prog *p)
 {
-	OM_PUSH(c->mem, c->all, c->n, c->cap, p);
+	c->all = om_grow(c->mem, c->all, sizeof *c->all, c->n, &c->cap);
 	om_map_set(&c->planned, om_strdup(c->mem, key), p);
-	return OM_OK;
+	c->all[c->n++] = p;
 }
 
 static om_status
-keep_guarded(om_plan_cache *c, const char *key, om_prog *p)
+make(void *arg)
 {
-	OM_GUARDED(c->host->session, store(c, key, p));
-}
-
-static om_status
-make(om_plan_cache *c, const om_binding *b, const char *key, om_prog **out)
-{
-	om_status st = om_prog_bind(c->host->session, c->prog, b, out);
+	struct wanted *w = arg;
+	om_plan_cache *c = w->c;
+	om_prog *p = NULL;
+	om_status st = om_prog_bind(c->host->session, c->prog, w->b, &p);
 
 	if (st == OM_OK)
-		st = om_host_plan_for(c->host, *out, c->pipeline, c->request);
+		st = om_host_plan_for(c->host, p, c->pipeline, c->request);
 	if (st == OM_OK)
-		st = keep_guarded(c, key, *out);
-	if (st == OM_OK)
-		return st;
-	om_prog_free(*out);
-	*out = NULL;
+		store(c, w->key, w->p = p);
+	else
+		om_prog_free(p);
 	return st;
 }
 
@@ -92,15 +95,14 @@ om_status
 om_plan_cache_get(om_plan_cache *c, const om_binding *b, const om_prog **out)
 {
 	om_arena *tmp = om_arena_new();
-	const char *key;
-	om_prog *p = NULL;
+	struct wanted w = {.c = c, .b = b};
 
-	om_status st = tmp ? om_binding_text(c->host->session, c->prog, b, tmp, &key) : OM_MEMORY;
+	om_status st = tmp ? om_binding_text(c->host->session, c->prog, b, tmp, &w.key) : OM_MEMORY;
 	if (st == OM_OK)
-		p = om_map_get(&c->planned, key);
-	if (st == OM_OK && !p)
-		st = make(c, b, key, &p);
+		w.p = om_map_get(&c->planned, w.key);
+	if (st == OM_OK && !w.p)
+		st = om_guarded_part(c->host->session, make, &w);
 	om_arena_free(tmp);
-	*out = p;
+	*out = st == OM_OK ? w.p : NULL;
 	return st;
 }

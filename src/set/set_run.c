@@ -221,20 +221,43 @@ check_fit(om_set *x, const struct part *p, const om_prog *bound)
 	return OM_OK;
 }
 
+/* What stays with a part after the run that needs it first. */
+struct lasting {
+	om_set *x;
+	struct part *p;
+	const om_prog *bound;
+};
+
+static om_status
+make_executor(void *arg)
+{
+	const struct lasting *l = arg;
+	const om_exec_memory arena = {l->x->memory + l->p->pub.offset, l->p->pub.bytes};
+	om_exec_options o = l->x->options;
+
+	o.arena = &arena;
+	o.narena = 1;
+	return om_exec_new(l->x->session, l->bound, l->bound->plan, &o, &l->p->run.exec);
+}
+
+static om_status
+make_cache(void *arg)
+{
+	const struct lasting *l = arg;
+
+	l->p->run.cache = om_plan_cache_new_for(l->x->host, l->p->prog, l->p->pipeline, &l->p->request);
+	return OM_OK;
+}
+
 static om_status
 prepare(om_set *x, struct part *p, const om_prog *bound)
 {
-	const om_exec_memory arena = {x->memory + p->pub.offset, p->pub.bytes};
-	om_exec_options o = x->options;
-
 	if (p->run.exec && p->run.prog == bound)
 		return OM_OK;
 	om_exec_free(p->run.exec);
 	p->run.exec = NULL;
 	OM_TRY(check_fit(x, p, bound));
-	o.arena = &arena;
-	o.narena = 1;
-	OM_TRY(om_exec_new(x->session, bound, bound->plan, &o, &p->run.exec));
+	OM_TRY(om_guarded_part(x->session, make_executor, &(struct lasting){x, p, bound}));
 	p->run.prog = bound;
 	return OM_OK;
 }
@@ -243,11 +266,11 @@ static om_status
 plan_run(om_set *x, struct part *p)
 {
 	const om_prog *bound = NULL;
-	om_binding *b = om_binding_new();
 
 	if (!p->run.cache)
-		p->run.cache = om_plan_cache_new_for(x->host, p->prog, p->pipeline, &p->request);
-	om_status st = b && p->run.cache ? bind_inputs(x, p, b) : OM_MEMORY;
+		OM_TRY(om_guarded_part(x->session, make_cache, &(struct lasting){x, p, NULL}));
+	om_binding *b = om_binding_new();
+	om_status st = b ? bind_inputs(x, p, b) : om_fail(x->session, OM_MEMORY, "no memory for the shapes of a run");
 	if (st == OM_OK)
 		st = om_plan_cache_get(p->run.cache, b, &bound);
 	om_binding_free(b);

@@ -13,6 +13,7 @@
 #include "onnxmem/plan.h"
 #include "tests/bind.h"
 #include "tests/fixtures.h"
+#include "memory_walk.h"
 #include "unit.h"
 #include "base/arena_internal.h"
 #include "base/memory_limit.h"
@@ -215,32 +216,35 @@ walk(om_status (*work)(om_session *s), bool once)
 	om_session_free(s);
 }
 
+void
+memory_walk(om_status (*work)(om_session *s))
+{
+	walk(work, false);
+	walk(work, true);
+}
+
 static void
 every_refusal_is_a_status(void)
 {
-	walk(parse_plan_run, false);
-	walk(parse_plan_run, true);
+	memory_walk(parse_plan_run);
 }
 
 static void
 every_refusal_in_files_is_a_status(void)
 {
-	walk(load_branches, false);
-	walk(load_branches, true);
+	memory_walk(load_branches);
 }
 
 static void
 every_refusal_in_learning_is_a_status(void)
 {
-	walk(learn, false);
-	walk(learn, true);
+	memory_walk(learn);
 }
 
 static void
 every_refusal_in_packing_is_a_status(void)
 {
-	walk(pack_buffers, false);
-	walk(pack_buffers, true);
+	memory_walk(pack_buffers);
 }
 
 /* ---- What om_guarded() promises. ---- */
