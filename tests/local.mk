@@ -21,7 +21,7 @@ TESTS += tests/fuzz/programs tests/isa.test
 
 # Scripts of this folder, and what they read.
 SCRIPTS_HERE = %D%/action.test %D%/alone.test %D%/claims.test %D%/cli.test %D%/devices.test %D%/docs.test %D%/examples.test %D%/export.test %D%/golden.test %D%/grad.test \
-	%D%/gallery.test %D%/graphs.test %D%/guide.test %D%/ir.test %D%/layers.test %D%/plugin.test %D%/python.test %D%/regress.test %D%/seeds.test %D%/spdx.test %D%/suites.test %D%/terminal.test
+	%D%/gallery.test %D%/graphs.test %D%/guide.test %D%/ir.test %D%/layers.test %D%/plugin.test %D%/python.test %D%/refusals.test %D%/regress.test %D%/seeds.test %D%/spdx.test %D%/suites.test %D%/terminal.test
 TESTS += $(SCRIPTS_HERE)
 EXTRA_DIST += %D%/tflite
 EXTRA_DIST += $(SCRIPTS_HERE) %D%/isa.test %D%/golden.sh %D%/tap.sh %D%/tolerance.awk %D%/cli %D%/graphs.out %D%/guide.py %D%/ir %D%/plugin %D%/terminal.py

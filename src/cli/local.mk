@@ -14,7 +14,7 @@ bin_PROGRAMS += onnxmem
 onnxmem_SOURCES += $(COMMANDS) \
 	%D%/archive.c %D%/archive.h %D%/baseline.c %D%/bytes.h %D%/caches.c %D%/caches.h %D%/read_back.h %D%/checkpoint.c %D%/checkpoint.h %D%/cli.h %D%/compare.c %D%/complete.c %D%/data.c \
 	%D%/data.h %D%/dataset.c %D%/dataset.h %D%/evaluate.c %D%/evaluate.h %D%/export.c %D%/figures.c \
-	%D%/help.h %D%/help_topics.c %D%/main.c %D%/man.c %D%/model.c \
+	%D%/help.h %D%/help_topics.c %D%/json_memory.c %D%/json_memory.h %D%/main.c %D%/man.c %D%/model.c \
 	%D%/model_source.c %D%/model_source.h %D%/npy.c %D%/npy.h %D%/npz.c %D%/options.c \
 	%D%/op_rules.c %D%/open_dims.c %D%/pack_check.c %D%/pack_check.h %D%/pack_csv.c %D%/pack_csv.h %D%/pipeline.c %D%/plan_of.c %D%/plan_options.c %D%/process_pool.c %D%/ranges.c \
 	%D%/process.h %D%/process_pool.h %D%/progress.c %D%/rank_group.c %D%/rank_group.h %D%/report_pipeline.c %D%/report_pipeline.h %D%/report_ranks.c %D%/report_ranks.h %D%/rank_states.c %D%/rank_states.h %D%/regress_case.c %D%/regress_github.c %D%/regress_options.c %D%/regress_report.c %D%/regress_shard.c \

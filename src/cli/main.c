@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/help.h"
+#include "cli/json_memory.h"
 #include "onnxmem/executor.h"
 
 const om_opt om_global_options[] = {
@@ -255,11 +256,13 @@ main(int argc, char **argv)
 		return om_status_exit(OM_MEMORY);
 	}
 	ignore_size_limit();
-	om_status st = om_guarded(c.session, run_words, &(struct words){&c, argc, argv});
+	om_cli_watch_json();
+	const om_status ended = om_guarded(c.session, run_words, &(struct words){&c, argc, argv});
+	om_status st = om_cli_json_status(c.session, ended);
 	om_cli_progress_end(&c);
 	if (st == OM_OK && (fflush(stdout) != 0 || ferror(stdout)))
 		st = om_fail(c.session, OM_IO, "standard output: could not be written");
-	if (st != OM_OK && !c.told)
+	if (st != OM_OK && (!c.told || st != ended))
 		fprintf(stderr, "onnxmem: %s\n", om_message(c.session));
 	om_session_free(c.session);
 	om_arena_free(c.mem);

@@ -10,6 +10,7 @@
 #include "base/output_file.h"
 #include "cli/caches.h"
 #include "cli/cli.h"
+#include "cli/json_memory.h"
 #include "ir/enum_text.h"
 #include "ir/type.h"
 #include "onnxmem/plan.h"
@@ -558,8 +559,7 @@ call_writer(om_session *s, FILE *to, void *arg)
 {
 	const struct writing *w = arg;
 
-	(void)s;
-	return w->write(w->c, to, w->arg);
+	return om_cli_json_status(s, w->write(w->c, to, w->arg));
 }
 
 om_status

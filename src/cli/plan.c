@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/json_memory.h"
 #include "cli/read_back.h"
 #include "base/split.h"
 #include "report/report.h"
@@ -65,7 +66,9 @@ om_cli_read_back(om_cli *c, const char *path)
 	if (st == OM_OK)
 		st = om_plan_verify(c->session, again, again->plan);
 	om_prog_free(again);
-	return st == OM_OK ? om_host_check_sizes(c->host, c->model, path, c->prog->plan) : st;
+	if (st == OM_OK)
+		st = om_host_check_sizes(c->host, c->model, path, c->prog->plan);
+	return om_cli_json_status(c->session, st);
 }
 
 /* A document for an unmodified model: in the order of its nodes or with a list of them. */
