@@ -49,6 +49,21 @@ kept profile run digits.onnx --fill deterministic --profile out/file
 kept save run data.ir --save out/file.npz
 kept checkpoint train step.ir --data data.npz --lr 0.1 --checkpoint out/file
 kept graph report digits.onnx --passes inline,shapes,liveness,pack:strategy=nnc-paper:dump=out/file
+kept tile tile "$models/nnc_conv.onnx" out/file
+kept tune tune digits.onnx out/file --seconds 0.01
+cat >set.json <<J
+{
+  "schema": "onnxmem-set/1",
+  "parts": [{"name": "a", "model": "$models/nnc_chain.onnx"}, {"name": "b", "model": "$models/nnc_chain.onnx"}],
+  "links": [["a.y", "b.x"]],
+  "order": ["a", "b"]
+}
+J
+kept set set plan set.json out/file
+# Of a folder, what does not fit is not there.
+rm -rf out
+(ulimit -f 1; exec "$ONNXMEM" split digits.onnx out --parts 2 >/dev/null 2>err)
+echo "split: $?, $(tail -n 1 err), $(cd out && echo *)"
 
 # What a process that was killed left is taken over, whatever its number was; what another one writes is not.
 rm -rf out
