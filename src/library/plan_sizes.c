@@ -284,8 +284,8 @@ om_host_check_ranges(om_host *h, om_model *m, const char *sidecar, om_plan *plan
 	return check_ranges(&w);
 }
 
-om_status
-om_host_check_sizes(om_host *h, om_model *m, const char *sidecar, om_plan *plan)
+static om_status
+check_sizes_guarded(om_host *h, om_model *m, const char *sidecar, om_plan *plan)
 {
 	om_arena *mem = om_arena_new();
 	om_range_check found;
@@ -298,4 +298,10 @@ om_host_check_sizes(om_host *h, om_model *m, const char *sidecar, om_plan *plan)
 			"verify tries each, and a run verifies it for its own", found.verified, found.why_unproven);
 	om_arena_free(mem);
 	return st;
+}
+
+om_status
+om_host_check_sizes(om_host *h, om_model *m, const char *sidecar, om_plan *plan)
+{
+	OM_GUARDED(om_host_session(h), check_sizes_guarded(h, m, sidecar, plan));
 }

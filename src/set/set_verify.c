@@ -5,6 +5,7 @@
  * number of times, so that a value with two buffers, which take turns, may be in either: both are taken to hold it. */
 #include <config.h>
 
+#include "base/guard.h"
 #include "set/set.h"
 
 enum { ITERATIONS = 3 };  /* of a loop: what one leaves is what the next one finds */
@@ -184,8 +185,8 @@ run_all(struct simulation *m)
 	return OM_OK;
 }
 
-om_status
-om_set_verify(om_set *x)
+static om_status
+verify_guarded(om_set *x)
 {
 	if (!x->is_planned)
 		return om_fail(x->session, OM_USAGE, "%s has no plan", x->path);
@@ -198,4 +199,10 @@ om_set_verify(om_set *x)
 
 	om_arena_free(mem);
 	return st;
+}
+
+om_status
+om_set_verify(om_set *x)
+{
+	OM_GUARDED(x->session, verify_guarded(x));
 }
