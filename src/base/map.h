@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A map from strings to pointers: open addressing, keys not copied. */
+/* A map from strings to pointers: open addressing, keys not copied.  Slots have the hashes of their keys, so that the text of
+ * another key is seldom read. */
 #ifndef OM_MAP_H
 #define OM_MAP_H
 
@@ -9,7 +10,7 @@
 
 typedef struct om_map {
 	om_arena *mem;
-	struct om_map_slot { const char *key; void *value; } *slot;
+	struct om_map_slot { const char *key; void *value; uint64_t hash; } *slot;
 	size_t n, cap;
 } om_map;
 
