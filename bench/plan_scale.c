@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The growth of planning's time and memory with the number of ops.
  *
- *	bench/plan_scale [--most N] [KIND...]
+ *	bench/plan_scale [--least N] [--most N] [KIND...]
  *
  * `make bench-plan-scale` prints the table of docs/scaling.md.  Graphs of each kind
- * (tests/unit/graphs.c), of 1,000 to N (300,000) ops, are planned as by `onnxmem plan IN
+ * (tests/unit/graphs.c), of 1,000 (--least) to 300,000 (--most) ops, are planned as by `onnxmem plan IN
  * OUT`.  Each run is a process of its own.  Seconds are those of the processor, in all
  * threads; memory is the peak of the process; growth is the exponent from the size before:
  * 1 is linear, 2 is quadratic.
@@ -224,7 +224,7 @@ print_row(const char *kind, uint32_t n, const struct point *p, const struct poin
 }
 
 static bool
-run_kind(const char *kind, uint32_t most)
+run_kind(const char *kind, uint32_t least, uint32_t most)
 {
 	static const uint32_t size[] = {1000, 3000, 10000, 30000, 100000, 300000};
 	struct point last = {0};
@@ -239,6 +239,8 @@ run_kind(const char *kind, uint32_t most)
 	snprintf(out, sizeof out, "%s.out", in);
 	for (size_t k = 0; is_ok && k < sizeof size / sizeof *size && size[k] <= most; k++) {
 		struct point p = {0};
+		if (size[k] < least)
+			continue;
 		is_ok = in_child(kind, size[k], in, out, NULL) && in_child(kind, size[k], in, out, &p) && p.is_planned;
 		print_row(kind, size[k], &p, &last, nlast);
 		last = p;
@@ -249,20 +251,30 @@ run_kind(const char *kind, uint32_t most)
 	return is_ok;
 }
 
+/* The number after `option`, if that is the next argument. */
+static uint32_t
+number(int argc, char **argv, int *at, const char *option, uint32_t otherwise)
+{
+	if (*at + 1 >= argc || strcmp(argv[*at], option) != 0)
+		return otherwise;
+	*at += 2;
+	return (uint32_t)strtoul(argv[*at - 1], NULL, 10);
+}
+
 int
 main(int argc, char **argv)
 {
-	const bool has_most = argc > 2 && strcmp(argv[1], "--most") == 0;
-	const uint32_t most = has_most ? (uint32_t)strtoul(argv[2], NULL, 10) : 300000;
+	int at = 1;
+	const uint32_t least = number(argc, argv, &at, "--least", 1000), most = number(argc, argv, &at, "--most", 300000);
 	bool is_ok = true;
 
 	fputs("| kind | ops |", stdout);
 	for (int k = 0; k < NPHASE; k++)
 		printf(" %s |", phase_name[k]);
-	puts(" seconds | MB | growth |\n|---|---|---|---|---|---|---|---|---|---|---|---|");
-	for (int k = has_most ? 3 : 1; k < argc; k++)
-		is_ok &= run_kind(argv[k], most);
-	for (unsigned k = 0; argc < (has_most ? 4 : 2) && made_kind(k); k++)
-		is_ok &= run_kind(made_kind(k), most);
+	puts(" seconds | MB | growth |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|");
+	for (int k = at; k < argc; k++)
+		is_ok &= run_kind(argv[k], least, most);
+	for (unsigned k = 0; at == argc && made_kind(k); k++)
+		is_ok &= run_kind(made_kind(k), least, most);
 	return !is_ok;
 }
