@@ -2,13 +2,10 @@
 /* Text of others; see clean_text.h. */
 #include <config.h>
 
-#include <stddef.h>
-
 #include "base/clean_text.h"
 
-/* The bytes of the printable character that starts at `s`; 0 if there is none. */
-static size_t
-character(const unsigned char *s)
+size_t
+om_text_utf8(const unsigned char *s)
 {
 	const size_t n = *s < 0x80 ? 1 : *s >= 0xc2 && *s < 0xe0 ? 2 : *s >= 0xe0 && *s < 0xf0 ? 3
 		: *s >= 0xf0 && *s < 0xf5 ? 4 : 0;
@@ -19,7 +16,14 @@ character(const unsigned char *s)
 	if ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] >= 0xa0) || (*s == 0xf0 && s[1] < 0x90)
 	    || (*s == 0xf4 && s[1] >= 0x90))
 		return 0;
-	return *s < 0x20 || *s == 0x7f || (*s == 0xc2 && s[1] < 0xa0) ? 0 : n;
+	return n;
+}
+
+/* The bytes of the printable character that starts at `s`; 0 if there is none. */
+static size_t
+character(const unsigned char *s)
+{
+	return *s < 0x20 || *s == 0x7f || (*s == 0xc2 && s[1] < 0xa0) ? 0 : om_text_utf8(s);
 }
 
 void

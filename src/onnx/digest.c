@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 
+#include "base/decimal.h"
 #include "base/guard.h"
 #include "base/map.h"
 #include "base/sha256.h"
@@ -55,29 +56,12 @@ put(struct digest *d, const void *p, size_t n)
 	d->npending += n;
 }
 
-enum { DIGITS = 24 };   /* of the longest number, with its sign */
-
-/* `n` in decimal, at the end of `s`. */
-static const char *
-decimal(char s[DIGITS + 1], uint64_t n, bool is_negative)
-{
-	char *at = s + DIGITS;
-
-	*at = '\0';
-	do
-		*--at = (char)('0' + n % 10);
-	while (n /= 10);
-	if (is_negative)
-		*--at = '-';
-	return at;
-}
-
 /* The head of a token of `n` bytes. */
 static void
 begin(struct digest *d, uint64_t n)
 {
-	char s[DIGITS + 1];
-	const char *digits = decimal(s, n, false);
+	char s[OM_DECIMAL];
+	const char *digits = om_decimal(s, (int64_t)n);
 
 	put(d, digits, strlen(digits));
 	put(d, ":", 1);
@@ -101,9 +85,9 @@ text(struct digest *d, const char *s)
 static void
 number(struct digest *d, int64_t n)
 {
-	char s[DIGITS + 1];
+	char s[OM_DECIMAL];
 
-	text(d, decimal(s, n < 0 ? -(uint64_t)n : (uint64_t)n, n < 0));
+	text(d, om_decimal(s, n));
 }
 
 static void

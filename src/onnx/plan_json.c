@@ -5,8 +5,6 @@
 
 #include <stdlib.h>
 
-#include <jansson.h>
-
 #include "ir/live_interval.h"
 #include "base/guard.h"
 #include "base/hex.h"
@@ -14,7 +12,7 @@
 #include "ir/binding.h"
 #include "ir/enum_text.h"
 #include "ir/query.h"
-#include "onnx/json_hold.h"
+#include "onnx/json_text.h"
 #include "ir/type.h"
 #include "onnx/annotate.h"
 #include "onnx/lowered.h"
@@ -27,10 +25,10 @@ struct writer {
 	const om_prog *p;
 	const om_plan *plan;
 	om_arena *mem;
+	om_json *to;
 	om_op ***ops;            /* by block id: ops by index */
 	om_map *values;          /* by block id: values by name */
 	uint32_t *view, *next_view; /* 1 + the first multi-view by block id, and the one after each; 0: none */
-	const char *bad;         /* a name that is not UTF-8 */
 	bool too_large;
 	bool has_large_value;    /* an input that is a constant is too large for a document */
 	bool is_lowered;         /* the ops are not those of the file */
@@ -117,120 +115,108 @@ om_span_of(om_op *const *ops, const om_value *v, const om_placement *at)
 
 /* ---- JSON. ---- */
 
-static json_t *
+static void
 name(struct writer *w, const char *s)
 {
-	json_t *j = json_string(s);
-
-	if (!j) {
-		w->bad = s;
-		j = json_null();
-	}
-	return j;
+	om_json_string(w->to, s);
 }
 
-static json_t *
+static void
 number(struct writer *w, uint64_t n)
 {
 	w->too_large |= n > INT64_MAX;
-	return json_integer((json_int_t)n);
-}
-
-/* The writer's arena owns all lists and objects; numbers and strings are owned by their container. */
-static json_t *
-list(struct writer *w)
-{
-	json_t **at = om_json_hold(w->mem);
-
-	return *at = json_array();
-}
-
-static json_t *
-object(struct writer *w)
-{
-	json_t **at = om_json_hold(w->mem);
-
-	return *at = json_object();
+	om_json_integer(w->to, (int64_t)n);
 }
 
 static void
-push(json_t *array, json_t *item)
+begin(struct writer *w, const char *key, char bracket)
 {
-	if (json_is_array(item) || json_is_object(item))
-		json_array_append(array, item);
-	else
-		json_array_append_new(array, item);
+	om_json_key(w->to, key);
+	om_json_open(w->to, bracket);
 }
 
 static void
-set(json_t *object, const char *key, json_t *item)
+set_name(struct writer *w, const char *key, const char *s)
 {
-	if (json_is_array(item) || json_is_object(item))
-		json_object_set(object, key, item);
-	else
-		json_object_set_new(object, key, item);
+	om_json_key(w->to, key);
+	name(w, s);
 }
 
-static json_t *
+static void
+set_number(struct writer *w, const char *key, uint64_t n)
+{
+	om_json_key(w->to, key);
+	number(w, n);
+}
+
+static void
+set_true(struct writer *w, const char *key)
+{
+	om_json_key(w->to, key);
+	om_json_true(w->to);
+}
+
+static void
 dims_of(struct writer *w, const om_shape *s)
 {
-	json_t *all = list(w);
-
+	om_json_open(w->to, '[');
 	for (int k = 0; k < s->rank; k++)
-		push(all, s->dim[k] >= 0 ? number(w, (uint64_t)s->dim[k]) : json_null());
-	return all;
+		if (s->dim[k] >= 0)
+			number(w, (uint64_t)s->dim[k]);
+		else
+			om_json_null(w->to);
+	om_json_close(w->to, ']');
 }
 
-static json_t *
+static void
 inputs(struct writer *w)
 {
 	const om_block *g = w->p->first;
-	json_t *all = object(w);
 
+	begin(w, "inputs", '{');
 	for (uint32_t k = 0; k < g->nparam; k++) {
 		const om_value *v = g->param[k];
 		if (v->type.kind != OM_TENSOR || v->shape.rank == OM_RANK_UNKNOWN)
 			continue;
 		const om_shape shape = om_input_shape(w->p, k);
-		json_t *dims = dims_of(w, &shape);
-		if (json_object_set(all, v->name, dims) != 0)
-			w->bad = v->name;
+		om_json_key(w->to, v->name);
+		dims_of(w, &shape);
 	}
-	return all;
+	om_json_close(w->to, '}');
 }
 
 static void
-add_symbols(struct writer *w, json_t *all, const om_shape *s)
+add_symbols(struct writer *w, om_map *known, const om_shape *s)
 {
 	for (int d = 0; d < s->rank; d++) {
-		if (s->dim[d] < 0 || !s->sym[d] || json_object_get(all, s->sym[d]))
+		if (s->dim[d] < 0 || !s->sym[d] || om_map_get(known, s->sym[d]))
 			continue;
-		if (json_object_set_new(all, s->sym[d], number(w, (uint64_t)s->dim[d])) != 0)
-			w->bad = s->sym[d];
+		om_map_set(known, s->sym[d], w);
+		set_number(w, s->sym[d], (uint64_t)s->dim[d]);
 	}
 }
 
 /* Symbols that are bound to a number, in order of appearance; those of caches with spare rows last. */
-static json_t *
+static void
 symbols(struct writer *w)
 {
-	json_t *all = object(w);
+	om_map known = om_map_new(w->mem);
 
+	begin(w, "dims", '{');
 	for (uint32_t k = 0; k < w->p->nvalue; k++)
-		add_symbols(w, all, &w->p->values[k]->shape);
+		add_symbols(w, &known, &w->p->values[k]->shape);
 	for (uint32_t k = 0; k < w->p->nio_alias; k++) {
 		const om_shape shape = om_input_shape(w->p, w->p->io_alias[k].param);
-		add_symbols(w, all, &shape);
+		add_symbols(w, &known, &shape);
 	}
-	return all;
+	om_json_close(w->to, '}');
 }
 
 /* Type, shape and elements, in hexadecimal, of inputs that are constants. */
-static json_t *
+static void
 values(struct writer *w)
 {
-	json_t *all = object(w);
-
+	begin(w, "values", '{');
 	for (uint32_t k = 0; k < w->p->first->nparam; k++) {
 		const om_value *v = w->p->first->param[k];
 		uint64_t bytes = 0;
@@ -240,156 +226,159 @@ values(struct writer *w)
 		w->has_large_value |= bytes > OM_MOST_FIXED_BYTES;
 		if (w->has_large_value)
 			break;
-		json_t *one = object(w);
 		char *hex = OM_NEWN(w->mem, char, 2 * bytes + 1);
 		om_hex_write(v->data->data, (size_t)bytes, hex);
-		set(one, "type", json_string(om_dtype_text(v->data->type)));
-		set(one, "shape", dims_of(w, &v->data->shape));
-		set(one, "elements", json_string(hex));
-		set(all, v->name, one);
+		begin(w, v->name, '{');
+		set_name(w, "type", om_dtype_text(v->data->type));
+		om_json_key(w->to, "shape");
+		dims_of(w, &v->data->shape);
+		set_name(w, "elements", hex);
+		om_json_close(w->to, '}');
 	}
-	return all;
+	om_json_close(w->to, '}');
 }
 
-/* The arena of each value that was pinned to one. */
-static json_t *
+/* The arena of each value that was pinned to one, maybe more than once. */
+static void
 pins(struct writer *w)
 {
-	json_t *all = object(w);
+	om_map known = om_map_new(w->mem);
 
-	for (uint32_t k = 0; k < w->plan->npin; k++)
-		set(all, w->plan->pin[k].value, name(w, w->plan->pin[k].arena));
-	return all;
+	begin(w, "pins", '{');
+	for (uint32_t k = 0; k < w->plan->npin; k++) {
+		const om_pin *pin = &w->plan->pin[k];
+		if (om_map_get(&known, pin->value))
+			continue;
+		om_map_set(&known, pin->value, w);
+		set_name(w, pin->value, pin->arena);
+	}
+	om_json_close(w->to, '}');
 }
 
 /* Inputs that outputs replace in the next run, by output. */
-static json_t *
+static void
 states(struct writer *w)
 {
-	json_t *all = object(w);
-
+	begin(w, "states", '{');
 	for (uint32_t k = 0; k < w->p->nio_alias; k++) {
 		const om_io_alias *a = &w->p->io_alias[k];
-		set(all, w->p->first->result[a->result]->name, name(w, w->p->first->param[a->param]->name));
+		set_name(w, w->p->first->result[a->result]->name, w->p->first->param[a->param]->name);
 	}
-	return all;
+	om_json_close(w->to, '}');
 }
 
 /* Dims of the model that are defined by others. */
-static json_t *
+static void
 definitions(struct writer *w)
 {
-	json_t *all = object(w);
-
+	begin(w, "definitions", '{');
 	for (size_t k = 0; k < w->p->ndim_definition; k++)
-		set(all, w->p->dim_definition[k].symbol, name(w, w->p->dim_definition[k].as));
-	return all;
+		set_name(w, w->p->dim_definition[k].symbol, w->p->dim_definition[k].as);
+	om_json_close(w->to, '}');
 }
 
-static json_t *
+static void
+ends_of(struct writer *w, const om_dim_range *r, int64_t low, int64_t high)
+{
+	begin(w, r->symbol, '[');
+	number(w, (uint64_t)low);
+	number(w, (uint64_t)high);
+	if (om_dim_range_step(r) > 1)
+		number(w, (uint64_t)r->step);
+	om_json_close(w->to, ']');
+}
+
+static void
 ranges(struct writer *w)
 {
-	json_t *all = object(w);
-
-	for (uint32_t k = 0; k < w->plan->nrange; k++) {
-		const om_dim_range *r = &w->plan->range[k];
-		json_t *ends = list(w);
-		push(ends, number(w, (uint64_t)r->low));
-		push(ends, number(w, (uint64_t)r->high));
-		if (om_dim_range_step(r) > 1)
-			push(ends, number(w, (uint64_t)r->step));
-		set(all, r->symbol, ends);
-	}
-	return all;
+	begin(w, "ranges", '{');
+	for (uint32_t k = 0; k < w->plan->nrange; k++)
+		ends_of(w, &w->plan->range[k], w->plan->range[k].low, w->plan->range[k].high);
+	om_json_close(w->to, '}');
 }
 
 /* The bytes of each arena in each piece of the ranges; of pieces with bounds, at most. */
-static json_t *
+static void
 formulas(struct writer *w)
 {
 	const char *symbol[OM_FORMULA_SYMBOLS] = {"", "", "", ""};
 	const om_formulas *f = w->plan->formulas;
-	json_t *all = list(w);
 
 	for (uint32_t d = 0; d < w->plan->nrange && d < OM_FORMULA_SYMBOLS; d++)
 		symbol[d] = om_symbol_text(w->mem, w->plan->range[d].symbol);
+	begin(w, "formulas", '[');
 	for (uint32_t k = 0; k < f->npiece; k++) {
-		json_t *one = object(w), *part = object(w), *arenas = list(w);
-		for (uint32_t d = 0; d < w->plan->nrange; d++) {
-			json_t *ends = list(w);
-			push(ends, number(w, (uint64_t)f->piece[k].low[d]));
-			push(ends, number(w, (uint64_t)f->piece[k].high[d]));
-			if (om_dim_range_step(&w->plan->range[d]) > 1)
-				push(ends, number(w, (uint64_t)w->plan->range[d].step));
-			set(part, w->plan->range[d].symbol, ends);
-		}
+		om_json_open(w->to, '{');
+		begin(w, "ranges", '{');
+		for (uint32_t d = 0; d < w->plan->nrange; d++)
+			ends_of(w, &w->plan->range[d], f->piece[k].low[d], f->piece[k].high[d]);
+		om_json_close(w->to, '}');
+		begin(w, f->piece[k].least ? "at_most" : "bytes", '[');
 		for (uint32_t a = 0; a < w->plan->narena; a++)
-			push(arenas, name(w, om_formula_text(w->mem, &f->piece[k].arena[a], symbol, NULL)));
-		set(one, "ranges", part);
-		set(one, f->piece[k].least ? "at_most" : "bytes", arenas);
-		push(all, one);
+			name(w, om_formula_text(w->mem, &f->piece[k].arena[a], symbol, NULL));
+		om_json_close(w->to, ']');
+		om_json_close(w->to, '}');
 	}
-	return all;
+	om_json_close(w->to, ']');
 }
 
-static json_t *
+static void
 arena(struct writer *w, uint32_t k)
 {
 	const om_plan_arena *a = &w->plan->arena[k];
 	const om_block *g = w->p->first;
-	json_t *j = object(w);
 
-	set(j, "id", number(w, k));
-	set(j, "name", name(w, a->name));
-	set(j, "device", name(w, a->device));
-	set(j, "bytes", number(w, a->bytes));
-	set(j, "align", number(w, a->align));
+	om_json_open(w->to, '{');
+	set_number(w, "id", k);
+	set_name(w, "name", a->name);
+	set_name(w, "device", a->device);
+	set_number(w, "bytes", a->bytes);
+	set_number(w, "align", a->align);
 	if (a->limit)
-		set(j, "limit", number(w, a->limit));
-	set(j, "naive", number(w, a->naive));
-	set(j, "lower_bound", number(w, a->lower_bound));
+		set_number(w, "limit", a->limit);
+	set_number(w, "naive", a->naive);
+	set_number(w, "lower_bound", a->lower_bound);
 	if (a->order_bound)
-		set(j, "order_bound", number(w, a->order_bound));
-	set(j, "bound_at", name(w, om_printf(w->mem, "#%u", index_of(w->ops[g->id], g, a->bound_step))));
-	set(j, "bound_step", number(w, a->bound_step));
-	set(j, "status", name(w, om_plan_arena_status(a)));
+		set_number(w, "order_bound", a->order_bound);
+	set_name(w, "bound_at", om_printf(w->mem, "#%u", index_of(w->ops[g->id], g, a->bound_step)));
+	set_number(w, "bound_step", a->bound_step);
+	set_name(w, "status", om_plan_arena_status(a));
 	if (a->is_limited)
-		set(j, "search_limited", json_true());
-	return j;
-}
-
-static json_t *
-arenas(struct writer *w)
-{
-	json_t *all = list(w);
-
-	for (uint32_t k = 0; k < w->plan->narena; k++)
-		push(all, arena(w, k));
-	return all;
+		set_true(w, "search_limited");
+	om_json_close(w->to, '}');
 }
 
 static void
-row(struct writer *w, json_t *rows, const om_value *v)
+arenas(struct writer *w)
+{
+	begin(w, "arenas", '[');
+	for (uint32_t k = 0; k < w->plan->narena; k++)
+		arena(w, k);
+	om_json_close(w->to, ']');
+}
+
+static void
+row(struct writer *w, const om_value *v)
 {
 	const om_placement *at = v ? &w->plan->place[v->id] : NULL;
 
 	if (!at || at->where != OM_IN_ARENA)
 		return;
 	const om_span s = om_span_of(w->ops[v->block->id], v, at);
-	json_t *j = list(w);
 	om_steps range;
 
-	push(j, name(w, v->name));
-	push(j, number(w, at->arena));
-	push(j, number(w, at->offset));
-	push(j, number(w, at->bytes));
-	push(j, number(w, s.first));
-	push(j, number(w, s.last));
+	om_json_open(w->to, '[');
+	name(w, v->name);
+	number(w, at->arena);
+	number(w, at->offset);
+	number(w, at->bytes);
+	number(w, s.first);
+	number(w, s.last);
 	for (uint32_t k = 0; !s.is_exact && om_live_interval_range(&at->live, k, &range); k++) {
-		push(j, number(w, range.first));
-		push(j, number(w, range.last));
+		number(w, range.first);
+		number(w, range.last);
 	}
-	push(rows, j);
+	om_json_close(w->to, ']');
 }
 
 /* ---- The order. ---- */
@@ -443,13 +432,12 @@ is_in_file_order(const struct writer *w, const om_block *b)
 }
 
 /* The node indices in execution order. */
-static json_t *
+static void
 node_list(struct writer *w, const om_block *b)
 {
 	const Onnx__GraphProto *g = b->origin;
 	om_op **op = om_ops_by_node(b, w->mem);
 	size_t *place = OM_NEWN(w->mem, size_t, b->nop), n = 0;
-	json_t *all = list(w);
 
 	for (size_t k = 0; g && k < g->n_node; k++)
 		if (op[k]) {
@@ -457,121 +445,134 @@ node_list(struct writer *w, const om_block *b)
 			n++;
 		}
 	w->has_other_nodes |= !g || n != g->n_node || n != b->nop;
+	begin(w, "order", '[');
 	for (uint32_t k = 0; k < b->nop; k++)
-		push(all, number(w, place[k]));
-	return all;
+		number(w, place[k]);
+	om_json_close(w->to, ']');
 }
 
 /* The ops in execution order, by their ranks in the order of creation. */
-static json_t *
+static void
 rank_list(struct writer *w, const om_block *b)
 {
 	om_op **op = om_ops_by_creation(b, w->mem);
 	uint32_t *rank = OM_NEWN(w->mem, uint32_t, b->nop);
-	json_t *all = list(w);
 
 	for (uint32_t k = 0; k < b->nop; k++)
 		rank[op[k]->index] = k;
+	begin(w, "order", '[');
 	for (uint32_t k = 0; k < b->nop; k++)
-		push(all, number(w, rank[k]));
-	return all;
+		number(w, rank[k]);
+	om_json_close(w->to, ']');
 }
 
 /* "file", or the node list of the main graph; a body whose file order differs from its
  * execution order has a list in its scope. */
-static json_t *
+static void
 order(struct writer *w)
 {
-	if (w->is_lowered)
-		return rank_list(w, w->p->first);
+	if (w->is_lowered) {
+		rank_list(w, w->p->first);
+		return;
+	}
 	for (const om_block *b = w->p->first; b; b = b->next)
-		if (om_block_inside(b, w->p->first) && !is_in_file_order(w, b))
-			return node_list(w, w->p->first);
-	return json_string("file");
+		if (om_block_inside(b, w->p->first) && !is_in_file_order(w, b)) {
+			node_list(w, w->p->first);
+			return;
+		}
+	set_name(w, "order", "file");
 }
 
-static void scope(struct writer *w, json_t *scopes, const om_block *b);
-
 static void
-scope_rows(struct writer *w, json_t *rows, const om_block *b)
+scope_rows(struct writer *w, const om_block *b)
 {
+	begin(w, "v", '[');
 	for (uint32_t k = 0; k < b->nparam; k++)
-		row(w, rows, b->param[k]);
+		row(w, b->param[k]);
 	for (const om_op *op = b->first; op; op = op->next)
 		for (uint32_t k = 0; k < op->nout; k++)
-			row(w, rows, op->out[k]);
+			row(w, op->out[k]);
+	om_json_close(w->to, ']');
 }
 
 /* The name of a value of `b` or of an enclosing scope; qualified with the path of its scope if
  * another value shadows the name. */
-static json_t *
+static void
 seen_name(struct writer *w, const om_block *b, const om_value *v)
 {
 	while (b != v->block && !om_map_get(&w->values[b->id], v->name) && b->owner)
 		b = b->owner->block;
-	if (b == v->block)
-		return name(w, v->name);
-	json_t *j = list(w);
-	push(j, name(w, v->block->path));
-	push(j, name(w, v->name));
-	return j;
+	if (b == v->block) {
+		name(w, v->name);
+		return;
+	}
+	om_json_open(w->to, '[');
+	name(w, v->block->path);
+	name(w, v->name);
+	om_json_close(w->to, ']');
 }
 
 /* A region: an offset into arena 0, or an object. */
-static json_t *
+static void
 region(struct writer *w, const om_block *b, const om_region *r)
 {
-	json_t *j;
-
-	if (r->base == OM_NO_VALUE && r->arena == 0)
-		return number(w, r->offset);
-	j = object(w);
-	if (r->base == OM_NO_VALUE)
-		set(j, "arena", number(w, r->arena));
-	else
-		set(j, "in", seen_name(w, b, w->p->values[r->base]));
-	set(j, "at", number(w, r->offset));
-	return j;
-}
-
-static json_t *
-regions(struct writer *w, const om_block *b, const om_region *r, uint32_t n)
-{
-	json_t *all = list(w);
-
-	for (uint32_t k = 0; k < n; k++)
-		push(all, region(w, b, &r[k]));
-	return all;
-}
-
-static json_t *
-view(struct writer *w, const om_plan_multi_view *v)
-{
-	const om_block *b = w->p->values[v->value]->block;
-	json_t *j = object(w);
-
-	set(j, "v", name(w, w->p->values[v->value]->name));
-	if (v->is_output)
-		set(j, "output", json_true());
-	set(j, "period", number(w, v->period));
-	set(j, "off", regions(w, b, v->off, v->period));
-	if (v->nprologue)
-		set(j, "first", v->nprologue == 1 ? region(w, b, v->first) : regions(w, b, v->first, v->nprologue));
-	if (v->stride)
-		set(j, "stride", json_integer(v->stride));
-	return j;
+	if (r->base == OM_NO_VALUE && r->arena == 0) {
+		number(w, r->offset);
+		return;
+	}
+	om_json_open(w->to, '{');
+	if (r->base == OM_NO_VALUE) {
+		set_number(w, "arena", r->arena);
+	} else {
+		om_json_key(w->to, "in");
+		seen_name(w, b, w->p->values[r->base]);
+	}
+	set_number(w, "at", r->offset);
+	om_json_close(w->to, '}');
 }
 
 static void
-views(struct writer *w, json_t *scope, const om_block *b)
+regions(struct writer *w, const char *key, const om_block *b, const om_region *r, uint32_t n)
 {
-	json_t *all = NULL;
+	begin(w, key, '[');
+	for (uint32_t k = 0; k < n; k++)
+		region(w, b, &r[k]);
+	om_json_close(w->to, ']');
+}
 
-	for (uint32_t k = w->view[b->id]; k; k = w->next_view[k - 1]) {
-		if (!all)
-			set(scope, "views", all = list(w));
-		push(all, view(w, &w->plan->view[k - 1]));
+static void
+view(struct writer *w, const om_plan_multi_view *v)
+{
+	const om_block *b = w->p->values[v->value]->block;
+
+	om_json_open(w->to, '{');
+	set_name(w, "v", w->p->values[v->value]->name);
+	if (v->is_output)
+		set_true(w, "output");
+	set_number(w, "period", v->period);
+	regions(w, "off", b, v->off, v->period);
+	if (v->nprologue == 1) {
+		om_json_key(w->to, "first");
+		region(w, b, v->first);
+	} else if (v->nprologue) {
+		regions(w, "first", b, v->first, v->nprologue);
 	}
+	if (v->stride) {
+		om_json_key(w->to, "stride");
+		om_json_integer(w->to, v->stride);
+	}
+	om_json_close(w->to, '}');
+}
+
+static void
+views(struct writer *w, const om_block *b)
+{
+	if (!w->view[b->id])
+		return;
+	begin(w, "views", '[');
+	for (uint32_t k = w->view[b->id]; k; k = w->next_view[k - 1])
+		view(w, &w->plan->view[k - 1]);
+	om_json_close(w->to, ']');
 }
 
 static void
@@ -588,24 +589,22 @@ list_views(struct writer *w)
 
 /* Scopes in execution order, each before the scopes nested in it. */
 static void
-scope(struct writer *w, json_t *scopes, const om_block *b)
+scope(struct writer *w, const om_block *b)
 {
-	json_t *j = object(w), *rows = list(w);
-
-	set(j, "path", name(w, b->path));
+	om_json_open(w->to, '{');
+	set_name(w, "path", b->path);
 	if (b->owner)
-		set(j, "at", number(w, b->owner->index));
+		set_number(w, "at", b->owner->index);
 	if (b->owner && w->is_lowered)
-		set(j, "order", rank_list(w, b));
+		rank_list(w, b);
 	else if (b->owner && !is_in_file_order(w, b))
-		set(j, "order", node_list(w, b));
-	scope_rows(w, rows, b);
-	set(j, "v", rows);
-	views(w, j, b);
-	push(scopes, j);
+		node_list(w, b);
+	scope_rows(w, b);
+	views(w, b);
+	om_json_close(w->to, '}');
 	for (const om_op *op = b->first; op; op = op->next)
 		for (uint32_t k = 0; k < op->nbody; k++)
-			scope(w, scopes, op->body[k]);
+			scope(w, op->body[k]);
 }
 
 static const char *const alias_names[] = {
@@ -631,225 +630,230 @@ om_alias_find(const char *text, om_alias_kind *kind)
 	return false;
 }
 
-static json_t *
+static void
 aliases(struct writer *w)
 {
-	json_t *all = list(w);
-
+	begin(w, "alias", '[');
 	for (uint32_t k = 0; k < w->plan->nalias; k++) {
 		const om_alias *a = &w->plan->alias[k];
 		const om_value *v = w->p->values[a->value];
-		json_t *j = list(w);
-		push(j, name(w, v->block->path));
-		push(j, name(w, v->name));
-		push(j, seen_name(w, v->block, w->p->values[a->source]));
-		push(j, name(w, om_alias_text(a->kind)));
-		push(j, number(w, a->offset));
-		push(all, j);
+		om_json_open(w->to, '[');
+		name(w, v->block->path);
+		name(w, v->name);
+		seen_name(w, v->block, w->p->values[a->source]);
+		name(w, om_alias_text(a->kind));
+		number(w, a->offset);
+		om_json_close(w->to, ']');
 	}
-	return all;
+	om_json_close(w->to, ']');
 }
 
 static void
-scratch_row(struct writer *w, json_t *all, const om_op *op, const om_scratch *s)
+scratch_row(struct writer *w, const om_op *op, const om_scratch *s)
 {
 	const om_value *first = om_op_first_output(op);
-	json_t *j = list(w);
 
-	push(j, name(w, op->block->path));
-	push(j, name(w, first ? first->name : ""));
-	push(j, number(w, s->arena));
-	push(j, number(w, s->offset));
-	push(j, number(w, s->bytes));
-	push(all, j);
+	om_json_open(w->to, '[');
+	name(w, op->block->path);
+	name(w, first ? first->name : "");
+	number(w, s->arena);
+	number(w, s->offset);
+	number(w, s->bytes);
+	om_json_close(w->to, ']');
 }
 
-static json_t *
+static void
 scratch(struct writer *w)
 {
 	const om_op **op = OM_NEWN(w->mem, const om_op *, w->p->nop);
-	json_t *all = list(w);
 
 	for (const om_block *b = w->p->first; b; b = b->next)
 		for (const om_op *o = b->first; o; o = o->next)
 			op[o->id] = o;
+	begin(w, "scratch", '[');
 	for (uint32_t k = 0; k < w->plan->nscratch; k++)
-		scratch_row(w, all, op[w->plan->scratch[k].op], &w->plan->scratch[k]);
-	return all;
+		scratch_row(w, op[w->plan->scratch[k].op], &w->plan->scratch[k]);
+	om_json_close(w->to, ']');
 }
 
 /* The stream of each op, and the ops that it waits for, all by their first outputs. */
-static json_t *
+static void
 streams(struct writer *w)
 {
 	const om_worker_streams *s = w->plan->streams;
 	const om_value **first = OM_NEWN(w->mem, const om_value *, w->p->nop);
-	json_t *j = object(w), *all = list(w);
 
+	begin(w, "streams", '{');
+	set_number(w, "count", s->n);
+	begin(w, "ops", '[');
 	for (const om_op *op = w->p->first->first; op; op = op->next) {
 		const om_worker_op *o = &s->op[op->id];
 		first[op->id] = om_op_first_output(op);
 		if (op->is_folded || o->stream == OM_NO_STREAM || !first[op->id])
 			continue;
-		json_t *row = list(w);
-		push(row, name(w, first[op->id]->name));
-		push(row, number(w, o->stream));
+		om_json_open(w->to, '[');
+		name(w, first[op->id]->name);
+		number(w, o->stream);
 		for (uint32_t k = 0; k < o->nwait; k++)
-			push(row, name(w, first[o->wait[k]] ? first[o->wait[k]]->name : ""));
-		push(all, row);
+			name(w, first[o->wait[k]] ? first[o->wait[k]]->name : "");
+		om_json_close(w->to, ']');
 	}
-	set(j, "count", number(w, s->n));
-	set(j, "ops", all);
-	return j;
+	om_json_close(w->to, ']');
+	om_json_close(w->to, '}');
 }
 
-static json_t *
-external(struct writer *w, om_value *const *v, uint32_t n)
+static void
+external(struct writer *w, const char *key, om_value *const *v, uint32_t n)
 {
-	json_t *all = list(w);
-
+	begin(w, key, '[');
 	for (uint32_t k = 0; k < n; k++)
 		if (w->plan->place[v[k]->id].where == OM_EXTERNAL)
-			push(all, name(w, v[k]->name));
-	return all;
+			name(w, v[k]->name);
+	om_json_close(w->to, ']');
 }
 
-static json_t *
+static void
 externals(struct writer *w)
 {
 	const om_block *g = w->p->first;
-	json_t *j = object(w);
 
-	set(j, "inputs", external(w, g->param, g->nparam));
-	set(j, "outputs", external(w, g->result, g->nresult));
-	return j;
+	begin(w, "external", '{');
+	external(w, "inputs", g->param, g->nparam);
+	external(w, "outputs", g->result, g->nresult);
+	om_json_close(w->to, '}');
 }
 
-static json_t *
+static void
 unplanned(struct writer *w)
 {
-	json_t *all = list(w);
-
+	begin(w, "unplanned", '[');
 	for (uint32_t k = 0; k < w->plan->nunplanned; k++) {
 		const om_unplanned *u = &w->plan->unplanned[k];
 		const om_value *v = w->p->values[u->value];
-		json_t *j = list(w);
-		push(j, name(w, v->block->path));
-		push(j, name(w, v->name));
-		push(j, name(w, u->why));
-		push(all, j);
+		om_json_open(w->to, '[');
+		name(w, v->block->path);
+		name(w, v->name);
+		name(w, u->why);
+		om_json_close(w->to, ']');
 	}
-	return all;
+	om_json_close(w->to, ']');
 }
 
-static json_t *
+static void
 limits(struct writer *w)
 {
-	json_t *all = list(w);
-
+	begin(w, "limits", '[');
 	for (uint32_t k = 0; k < w->p->nlimit; k++) {
 		const om_limit *l = &w->p->limits[k];
-		json_t *j = list(w);
-		push(j, name(w, l->pass));
-		push(j, l->option ? name(w, l->option) : json_null());
-		push(j, name(w, l->what));
-		push(all, j);
+		om_json_open(w->to, '[');
+		name(w, l->pass);
+		if (l->option)
+			name(w, l->option);
+		else
+			om_json_null(w->to);
+		name(w, l->what);
+		om_json_close(w->to, ']');
 	}
-	return all;
+	om_json_close(w->to, ']');
 }
 
 /* The consumer, and what the scratch of its kernels depends on. */
 static void
-add_target(struct writer *w, json_t *j)
+add_target(struct writer *w)
 {
-	set(j, "target", json_string(om_target_text(w->plan->target)));
+	set_name(w, "target", om_target_text(w->plan->target));
 	if (w->plan->target == OM_TARGET_GENERIC)
 		return;
-	set(j, "threads", number(w, w->plan->threads));
+	set_number(w, "threads", w->plan->threads);
 	if (w->plan->precise)
-		set(j, "precise", json_true());
+		set_true(w, "precise");
 }
 
-static json_t *
+static void
 lowered(struct writer *w)
 {
-	json_t *j = object(w);
-
-	set(j, "passes", name(w, w->p->passes));
-	set(j, "program", name(w, om_prog_digest(w->p, w->mem)));
-	return j;
+	begin(w, "lowered", '{');
+	set_name(w, "passes", w->p->passes);
+	set_name(w, "program", om_prog_digest(w->p, w->mem));
+	om_json_close(w->to, '}');
 }
 
 /* What operators without a definition were taken for. */
 static void
-add_op_rules(struct writer *w, json_t *j)
+add_op_rules(struct writer *w)
 {
-	json_t *all = list(w);
 	const char *text;
 	uint32_t nop;
 
+	if (!om_prog_op_rule_text(w->p, 0, &nop))
+		return;
+	begin(w, "op_rules", '[');
 	for (size_t k = 0; (text = om_prog_op_rule_text(w->p, k, &nop)); k++)
-		push(all, name(w, text));
-	if (json_array_size(all))
-		set(j, "op_rules", all);
+		name(w, text);
+	om_json_close(w->to, ']');
 }
 
-static json_t *
+static void
+verified(struct writer *w)
+{
+	begin(w, "verify", '{');
+	set_name(w, "by", "byte-walk/1");
+	set_true(w, "ok");
+	om_json_close(w->to, '}');
+}
+
+static void
 document(struct writer *w, const char *digest)
 {
-	json_t *j = object(w), *scopes = list(w), *verified = object(w);
-
-	set(j, "schema", json_string("memplan/1"));
-	set(j, "tool", json_string(PACKAGE_NAME " " PACKAGE_VERSION));
-	set(j, "graph", json_string(digest));
-	set(j, "inputs", inputs(w));
-	set(j, "dims", symbols(w));
+	om_json_open(w->to, '{');
+	set_name(w, "schema", "memplan/1");
+	set_name(w, "tool", PACKAGE_NAME " " PACKAGE_VERSION);
+	set_name(w, "graph", digest);
+	inputs(w);
+	symbols(w);
 	if (w->p->ndim_definition)
-		set(j, "definitions", definitions(w));
+		definitions(w);
 	if (om_prog_has_fixed_inputs(w->p))
-		set(j, "values", values(w));
+		values(w);
 	if (w->p->nio_alias)
-		set(j, "states", states(w));
+		states(w);
 	if (w->plan->nrange)
-		set(j, "ranges", ranges(w));
+		ranges(w);
 	if (w->plan->formulas && w->plan->formulas->npiece && !w->plan->formulas->why_unproven)
-		set(j, "formulas", formulas(w));
-	add_target(w, j);
-	add_op_rules(w, j);
+		formulas(w);
+	add_target(w);
+	add_op_rules(w);
 	if (w->is_lowered)
-		set(j, "lowered", lowered(w));
-	set(j, "order", order(w));
+		lowered(w);
+	order(w);
 	if (w->plan->streams)
-		set(j, "streams", streams(w));
+		streams(w);
 	else if (w->plan->parallel_safe)
-		set(j, "parallel_safe", json_true());
-	set(j, "strategy", name(w, w->plan->strategy ? w->plan->strategy : ""));
-	set(j, "arenas", arenas(w));
+		set_true(w, "parallel_safe");
+	set_name(w, "strategy", w->plan->strategy ? w->plan->strategy : "");
+	arenas(w);
 	if (w->plan->npin)
-		set(j, "pins", pins(w));
+		pins(w);
 	list_views(w);
-	scope(w, scopes, w->p->first);
-	set(j, "scopes", scopes);
-	set(j, "alias", aliases(w));
-	set(j, "scratch", scratch(w));
-	set(j, "external", externals(w));
-	set(j, "unplanned", unplanned(w));
+	begin(w, "scopes", '[');
+	scope(w, w->p->first);
+	om_json_close(w->to, ']');
+	aliases(w);
+	scratch(w);
+	externals(w);
+	unplanned(w);
 	if (w->p->nlimit)
-		set(j, "limits", limits(w));
-	set(verified, "by", json_string("byte-walk/1"));
-	set(verified, "ok", json_true());
-	set(j, "verify", verified);
-	return j;
+		limits(w);
+	verified(w);
+	om_json_close(w->to, '}');
 }
 
 static om_status
 write_plan(struct writer *w, const char *digest, char **out)
 {
-	json_t *j = document(w, digest);
-
-	*out = w->bad || w->too_large || w->has_large_value || w->has_other_nodes ? NULL : json_dumps(j, JSON_COMPACT);
-	if (w->bad)
-		return om_fail(w->s, OM_INVALID, "the name %s is not UTF-8: cannot write a plan", w->bad);
+	document(w, digest);
+	if (w->to->bad)
+		return om_fail(w->s, OM_INVALID, "the name %s is not UTF-8: cannot write a plan", w->to->bad);
 	if (w->has_large_value)
 		return om_fail(w->s, OM_UNSUPPORTED, "a plan cannot have inputs with a fixed value of more than %d bytes",
 			OM_MOST_FIXED_BYTES);
@@ -859,6 +863,7 @@ write_plan(struct writer *w, const char *digest, char **out)
 		return om_fail(w->s, OM_UNSUPPORTED,
 			"the nodes of the plan are not those of the model: only a copy of the model can hold "
 			"the plan");
+	*out = om_json_take(w->to);
 	if (!*out)
 		return om_fail(w->s, OM_MEMORY, "cannot allocate the text of the plan");
 	return OM_OK;
@@ -875,6 +880,7 @@ om_plan_json_for(om_session *s, const om_prog *p, const char *digest, char **jso
 	w.is_lowered = om_prog_is_lowered(p);
 	OM_TRY(om_plan_verify(s, p, p->plan));
 	w.mem = om_arena_new();
+	w.to = om_json_new(w.mem);
 	w.ops = om_ops_by_index(p, w.mem);
 	w.values = om_values_by_name(p, w.mem);
 	const om_status st = write_plan(&w, digest, json);
