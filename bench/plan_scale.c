@@ -27,9 +27,9 @@
 #include "tests/unit/graphs.h"
 
 /* What is timed: groups of passes, and what comes before and after them. */
-enum phase { LOAD, SHAPES, SCHEDULE, STORAGE, PACK, VERIFY, WRITE, READ, REPORT, NPHASE };
+enum phase { LOAD, SHAPES, SCHEDULE, STORAGE, PACK, WRITE, READ, REPORT, NPHASE };
 
-static const char *const phase_name[NPHASE] = {"load", "shapes", "schedule", "storage", "pack", "verify", "write", "read", "report"};
+static const char *const phase_name[NPHASE] = {"load", "shapes", "schedule", "storage", "pack", "write", "read", "report"};
 
 struct point {
 	double seconds[NPHASE], bytes;
@@ -104,9 +104,6 @@ plan(struct clock *c, om_session *s, om_model *m, om_prog *p, const char *out)
 	if (st == OM_OK)
 		st = om_host_run(h, p, om_default_pipeline());
 	lap(c, PACK);
-	if (st == OM_OK)
-		st = om_plan_verify(s, p, p->plan);
-	lap(c, VERIFY);
 	if (st == OM_OK)
 		st = om_model_annotate(s, m, p, OM_ANNOTATE_MODEL | OM_ANNOTATE_AUTO | OM_ANNOTATE_ORIGINAL);
 	lap(c, WRITE);
@@ -271,7 +268,7 @@ main(int argc, char **argv)
 	fputs("| kind | ops |", stdout);
 	for (int k = 0; k < NPHASE; k++)
 		printf(" %s |", phase_name[k]);
-	puts(" seconds | MB | growth |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|");
+	puts(" seconds | MB | growth |\n|---|---|---|---|---|---|---|---|---|---|---|---|");
 	for (int k = at; k < argc; k++)
 		is_ok &= run_kind(argv[k], least, most);
 	for (unsigned k = 0; at == argc && made_kind(k); k++)

@@ -277,6 +277,9 @@ om_status om_cli_limits(om_cli *c);
 om_status om_cli_plan(om_cli *c, const char *path);
 /* The same for c->prog, a copy of what is loaded. */
 om_status om_cli_plan_copy(om_cli *c);
+/* Its two parts: without verification; and that, with the formulas of a plan with ranges. */
+om_status om_cli_make_plan(om_cli *c);
+om_status om_cli_check_plan(om_cli *c);
 
 struct om_report;
 /* Fill in the results of other strategies. */

@@ -511,7 +511,7 @@ om_cli_plan(om_cli *c, const char *path)
 }
 
 om_status
-om_cli_plan_copy(om_cli *c)
+om_cli_make_plan(om_cli *c)
 {
 	OM_TRY(om_cli_shapes(c, NULL, true));
 	OM_TRY(om_cli_note_ranges(c, om_cli_passes(c, NULL)));
@@ -520,6 +520,19 @@ om_cli_plan_copy(om_cli *c)
 			OM_TRY(check_opaque(c, op));
 	if (!(c->prog->has & OM_HAS_PLAN))
 		return om_fail(c->session, OM_USAGE, "the passes %s make no plan", om_cli_option(c, "passes"));
+	return OM_OK;
+}
+
+om_status
+om_cli_plan_copy(om_cli *c)
+{
+	OM_TRY(om_cli_make_plan(c));
+	return om_cli_check_plan(c);
+}
+
+om_status
+om_cli_check_plan(om_cli *c)
+{
 	OM_TRY(om_plan_verify(c->session, c->prog, c->prog->plan));
 	return c->nrange ? om_host_find_formulas(c->host, c->loaded, c->prog) : OM_OK;
 }

@@ -134,6 +134,15 @@ write_plan(om_cli *c, const char *out, const char *sidecar, unsigned how)
 	return sidecar ? write_sidecar(c, sidecar) : OM_OK;
 }
 
+/* A plan is verified when it is written, and not before, unless it is not written or formulas are found for it. */
+static om_status
+make_plan(om_cli *c, const char *in, bool is_written)
+{
+	OM_TRY(om_cli_load(c, in));
+	OM_TRY(om_cli_make_plan(c));
+	return is_written && !c->nrange ? OM_OK : om_cli_check_plan(c);
+}
+
 static om_status
 run(om_cli *c)
 {
@@ -149,7 +158,7 @@ run(om_cli *c)
 		return om_fail(c->session, OM_USAGE, "plan requires a path for the copy of the model, or --sidecar or --export");
 	if (out)
 		OM_TRY(om_cli_own_path(c, in, out));
-	OM_TRY(om_cli_plan(c, in));
+	OM_TRY(make_plan(c, in, out || sidecar));
 	if (!c->model && (out || sidecar))
 		return om_fail(c->session, OM_USAGE, "%s is a text: there is no model to write the plan into", in);
 	om_cli_tell_states(c);
