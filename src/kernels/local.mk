@@ -11,7 +11,7 @@ libk_generic_la_SOURCES = \
 	%D%/cpu/pool_lines.c %D%/cpu/pool_lines.h %D%/cpu/product.c %D%/cpu/product.h %D%/cpu/recurrent.c %D%/cpu/recurrent.h \
 	%D%/cpu/nbits.c %D%/cpu/nbits.h %D%/cpu/qdepthwise.c %D%/cpu/qfinish.h %D%/cpu/qlayer.h %D%/cpu/qlayer_tile.c %D%/cpu/qrows.c %D%/cpu/qrows.h \
 	%D%/cpu/rows.c %D%/cpu/rows.h \
-	%D%/cpu/simd.h %D%/cpu/tile.h %D%/cpu/tile_epilogue.h %D%/cpu/update.c %D%/cpu/update.h %D%/cpu/vec_math.h %D%/cpu/vmath.h
+	%D%/cpu/simd.h %D%/cpu/stored.h %D%/cpu/tile.h %D%/cpu/tile_epilogue.h %D%/cpu/update.c %D%/cpu/update.h %D%/cpu/vec_math.h %D%/cpu/vmath.h
 libk_generic_la_CFLAGS = $(AM_CFLAGS) $(OM_KERNEL_CFLAGS) -ffp-contract=fast
 libk_generic_la_CPPFLAGS = $(AM_CPPFLAGS) -DOM_ISA=generic -DOM_VL=4 -DOM_MR=4 -DOM_NV=2
 libkernels_la_SOURCES = \

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention of every instruction set beside a double loop: layouts, masks, long rows, and rows without a key. */
+/* Attention of every instruction set beside a double loop: layouts, masks, long rows, rows without a key, and how keys and
+ * values are stored. */
 #include <config.h>
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/kernels.h"
 #include "unit.h"
@@ -38,13 +40,42 @@ operand(uint32_t *seed, om_attention *a, int k, int64_t rows, int64_t cols)
 	return x;
 }
 
+/* Keys or values `*x` as they are stored; they become the numbers that these are. */
+static void *
+stored(uint32_t *seed, om_attention *a, int k, int64_t rows, int64_t cols, float **x, om_stored_as s)
+{
+	const int64_t row = cols + 2 * (next(seed) % 2), n = rows ? (rows - 1) * row + cols : 0;
+	uint8_t *to = malloc((size_t)om_stored_bytes(s, n) + 1);
+	uint16_t *half = (uint16_t *)(void *)to;
+
+	free(*x);
+	*x = malloc((size_t)(n + 1) * sizeof **x);
+	a->row[k] = row;
+	a->col[k] = 1;
+	for (int64_t i = 0; i < n; i++) {
+		const int q = (int)(next(seed) % (s == OM_STORED_INT8 ? 256 : 16)) - (s == OM_STORED_INT8 ? 128 : 8);
+		const float is = (float)(next(seed) % 2001) / 500 - 2;
+		if (s == OM_STORED_HALF)
+			(*x)[i] = om_half_to_float(half[i] = om_float_to_half(is));
+		else if (s == OM_STORED_BFLOAT)
+			(*x)[i] = om_bfloat_to_float(half[i] = om_float_to_bfloat(is));
+		else
+			(*x)[i] = (float)q;
+		if (s == OM_STORED_INT8)
+			to[i] = (uint8_t)q;
+		if (s == OM_STORED_INT4)
+			to[i / 2] = (uint8_t)(i % 2 ? to[i / 2] | (q + 8) << 4 : q + 8);
+	}
+	return to;
+}
+
 static double
 score_of(const om_attention *a, const om_attention_data *at, int64_t i, int64_t j)
 {
 	double sum = 0;
 
 	for (int64_t d = 0; d < a->depth; d++)
-		sum += (double)at->q[i * a->row[Q] + d * a->col[Q]] * (double)at->k[j * a->row[K] + d * a->col[K]];
+		sum += (double)at->q[i * a->row[Q] + d * a->col[Q]] * (double)((const float *)at->k)[j * a->row[K] + d * a->col[K]];
 	sum *= (double)a->scale;
 	if (a->cap > 0)
 		sum = (double)a->cap * tanh(sum / (double)a->cap);
@@ -58,15 +89,16 @@ score_of(const om_attention *a, const om_attention_data *at, int64_t i, int64_t 
 }
 
 static bool
-is_near(double got, double want)
+is_near(double got, double want, double magnitude)
 {
-	return isnan(want) ? isnan(got) : fabs(got - want) < 2e-5 * (1 + fabs(want));
+	return isnan(want) ? isnan(got) : fabs(got - want) < 2e-5 * (magnitude + fabs(want));
 }
 
 static bool
 is_row(const om_attention *a, const om_attention_data *at, int64_t i)
 {
 	double *w = malloc((size_t)(a->keys + 1) * sizeof *w), most = at->sink ? (double)at->sink[i * a->sink_step] : -INFINITY, sum;
+	const double magnitude = a->values_as == OM_STORED_INT8 ? 128 : a->values_as == OM_STORED_INT4 ? 8 : 1;
 	bool same = true;
 
 	for (int64_t j = 0; j < a->keys; j++) {
@@ -80,8 +112,8 @@ is_row(const om_attention *a, const om_attention_data *at, int64_t i)
 	for (int64_t d = 0; same && d < a->value_depth; d++) {
 		double want = 0;
 		for (int64_t j = 0; j < a->keys && !is_zero; j++)
-			want += w[j] / sum * (double)at->v[j * a->row[V] + d * a->col[V]];
-		same = is_near((double)at->y[i * a->row[Y] + d * a->col[Y]], want);
+			want += w[j] / sum * (double)((const float *)at->v)[j * a->row[V] + d * a->col[V]];
+		same = is_near((double)at->y[i * a->row[Y] + d * a->col[Y]], want, magnitude);
 	}
 	free(w);
 	return same;
@@ -100,13 +132,14 @@ blind(uint32_t *seed, const om_attention *a, float *mask)
 }
 
 static void
-try_attention(const om_kernels *kernels, uint32_t *seed, int64_t keys)
+try_attention(const om_kernels *kernels, uint32_t *seed, int64_t keys, bool is_stored)
 {
 	om_attention a = {.rows = 1 + next(seed) % (next(seed) % 3 ? 20 : 3), .keys = keys, .depth = next(seed) % 40,
 		.value_depth = 1 + next(seed) % 70, .scale = 0.25f, .fill = -1.5f, .fill_where = next(seed) % 2,
 		.is_causal = next(seed) % 4 == 0, .zero_for_masked = next(seed) % 3 == 0, .zero_for_nan = next(seed) % 3 == 0};
 	float *x[OM_NATTENTION] = {NULL};
 	uint8_t *keep = NULL;
+	void *kept[2] = {NULL};
 
 	static const float sinks[20] = {-3, 0, 2, 1, -1, 0.5f, 4};
 	a.window = next(seed) % 4 ? 0 : 1 + next(seed) % 40;
@@ -118,6 +151,15 @@ try_attention(const om_kernels *kernels, uint32_t *seed, int64_t keys)
 	x[K] = operand(seed, &a, K, a.keys, a.depth);
 	x[V] = operand(seed, &a, V, a.keys, a.value_depth);
 	x[Y] = operand(seed, &a, Y, a.rows, a.value_depth);
+	if (is_stored) {
+		a.keys_as = next(seed) % (a.depth % 2 ? OM_STORED_INT4 : OM_STORED_INT4 + 1);
+		a.values_as = next(seed) % (a.value_depth % 2 ? OM_STORED_INT4 : OM_STORED_INT4 + 1);
+		a.scale = a.keys_as > OM_STORED_BFLOAT ? 0.01f : a.scale;
+		if (a.keys_as)
+			kept[0] = stored(seed, &a, K, a.keys, a.depth, &x[K], a.keys_as);
+		if (a.values_as)
+			kept[1] = stored(seed, &a, V, a.keys, a.value_depth, &x[V], a.values_as);
+	}
 	for (int m = MASK; m < MASK + OM_ATTENTION_MASKS; m++)
 		if (next(seed) % 2)
 			x[m] = operand(seed, &a, m, a.rows, a.keys);
@@ -133,11 +175,14 @@ try_attention(const om_kernels *kernels, uint32_t *seed, int64_t keys)
 	}
 	const om_attention_data at = {.q = x[Q], .k = x[K], .v = x[V], .mask = {x[MASK], x[MASK + 1]}, .keep = keep, .y = x[Y],
 		.sink = next(seed) % 3 ? NULL : sinks};
+	om_attention_data given = at;
+	given.k = kept[0] ? kept[0] : at.k;
+	given.v = kept[1] ? kept[1] : at.v;
 	const om_attention_room layout = om_attention_layout(&a);
 	const size_t bytes = om_attention_workspace(&a, 1);
 	char *room = malloc(bytes + GUARD);
 	memset(room, 0xff, bytes + GUARD);
-	kernels->attention->rows(&a, &at, 0, a.rows, &layout, (float *)room);
+	kernels->attention->rows(&a, &given, 0, a.rows, &layout, (float *)room);
 	bool same = true;
 	for (int64_t i = 0; i < a.rows; i++)
 		same = same && is_row(&a, &at, i);
@@ -146,6 +191,8 @@ try_attention(const om_kernels *kernels, uint32_t *seed, int64_t keys)
 		CU_ASSERT_EQUAL(room[bytes + (size_t)k], (char)0xff);
 	free(room);
 	free(keep);
+	free(kept[0]);
+	free(kept[1]);
 	for (int k = 0; k < OM_NATTENTION; k++)
 		free(x[k]);
 }
@@ -158,7 +205,7 @@ short_rows_are_right(void)
 	for (unsigned isa = 0; (kernels = om_kernels_at(isa)); isa++) {
 		uint32_t seed = 1;
 		for (int round = 0; round < ROUNDS; round++)
-			try_attention(kernels, &seed, next(&seed) % 150);
+			try_attention(kernels, &seed, next(&seed) % 150, false);
 	}
 }
 
@@ -171,7 +218,20 @@ long_rows_are_right(void)
 	for (unsigned isa = 0; (kernels = om_kernels_at(isa)); isa++) {
 		uint32_t seed = 2;
 		for (int round = 0; round < ROUNDS / 10; round++)
-			try_attention(kernels, &seed, OM_ATTENTION_KEYS - 2 + next(&seed) % (2 * OM_ATTENTION_KEYS));
+			try_attention(kernels, &seed, OM_ATTENTION_KEYS - 2 + next(&seed) % (2 * OM_ATTENTION_KEYS), false);
+	}
+}
+
+/* Halves, and integers of 8 and 4 bits. */
+static void
+stored_rows_are_right(void)
+{
+	const om_kernels *kernels;
+
+	for (unsigned isa = 0; (kernels = om_kernels_at(isa)); isa++) {
+		uint32_t seed = 3;
+		for (int round = 0; round < ROUNDS; round++)
+			try_attention(kernels, &seed, next(&seed) % (round % 8 ? 150 : 2 * OM_ATTENTION_KEYS), true);
 	}
 }
 
@@ -206,6 +266,7 @@ not_a_number_stays(void)
 static CU_TestInfo attention_tests[] = {
 	{"short rows are right", short_rows_are_right},
 	{"long rows are right", long_rows_are_right},
+	{"stored rows are right", stored_rows_are_right},
 	{"not a number stays", not_a_number_stays},
 	CU_TEST_INFO_NULL,
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention over rows of a head, per instruction set; see attention.h.
  *
- * Keys are packed as panels of columns, values are read in place if their vectors are whole.  The weights of a
+ * Keys are packed as panels of columns, values are read in place if their vectors are whole.  What is stored in fewer bits
+ * becomes floats, keys before they are packed or multiplied, values as a block, or in parts if rows are few.  The weights of a
  * row are exp(score - maximum so far); sums of weighted values are rescaled when a later block has a larger
  * maximum, and divided by the sum of the weights at the end. */
 #include <config.h>
@@ -10,6 +11,7 @@
 
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/stored.h"
 #include "kernels/cpu/tile.h"
 #include "kernels/cpu/vec_math.h"
 
@@ -19,12 +21,12 @@ enum { Q = OM_ATTENTION_Q, K = OM_ATTENTION_K, V = OM_ATTENTION_V, KEEP = OM_ATT
 struct head {
 	const om_attention *a;
 	const om_attention_data *at;
-	float *key, *value, *score, *sum;
+	float *wide, *key, *value, *score, *sum;
 	float *largest, *weight;  /* of each row, so far: the maximum, the sum of the weights */
 	int64_t score_row, sum_row;
 	int64_t first;            /* row of Q */
 	int64_t from, keys;       /* block of keys */
-	const float *values;      /* of the block: in place, or `value` */
+	const float *values;      /* of the block: in place, or `value`; NULL: they become floats in parts */
 	int64_t value_row;
 };
 
@@ -34,17 +36,62 @@ whole_vectors(int64_t n)
 	return (n + VL - 1) / VL * VL;
 }
 
+/* ---- Elements of fewer bits. ---- */
+
+/* `n` rows of `columns` elements become floats; vectors are whole, with zeros. */
+INLINE void
+widen_rows_of(float *to, int64_t to_row, const char *from, int64_t row, int64_t n, int64_t columns, const om_stored_as s)
+{
+	for (int64_t i = 0; i < n; i++) {
+		const char *x = from + om_stored_bytes(s, i * row);
+		float *y = to + i * to_row;
+		int64_t d = 0;
+		for (; d + VL <= columns; d += VL)
+			vec_store(y + d, vec_load_stored(x + om_stored_bytes(s, d), s));
+		if (d < columns)
+			vec_store(y + d, vec_load_some_stored(x + om_stored_bytes(s, d), columns - d, s));
+	}
+}
+
+static void
+widen_rows(float *to, int64_t to_row, const void *from, int64_t row, int64_t n, int64_t columns, om_stored_as s)
+{
+	switch (s) {
+	case OM_STORED_HALF: widen_rows_of(to, to_row, from, row, n, columns, OM_STORED_HALF); break;
+	case OM_STORED_BFLOAT: widen_rows_of(to, to_row, from, row, n, columns, OM_STORED_BFLOAT); break;
+	case OM_STORED_INT8: widen_rows_of(to, to_row, from, row, n, columns, OM_STORED_INT8); break;
+	case OM_STORED_INT4: widen_rows_of(to, to_row, from, row, n, columns, OM_STORED_INT4); break;
+	default: break;
+	}
+}
+
+/* `n` keys from the `j`-th one of the block on, as floats, `*row` apart; at most OM_ATTENTION_PART of them if they are stored otherwise. */
+static const float *
+keys_from(const struct head *h, int64_t j, int64_t n, int64_t *row)
+{
+	const om_attention *a = h->a;
+	const int64_t at = (h->from + j) * a->row[K];
+
+	*row = a->row[K];
+	if (a->keys_as == OM_STORED_FLOAT)
+		return (const float *)h->at->k + at;
+	*row = whole_vectors(a->depth);
+	widen_rows(h->wide, *row, (const char *)h->at->k + om_stored_bytes(a->keys_as, at), a->row[K], n, a->depth, a->keys_as);
+	return h->wide;
+}
+
 /* ---- Scores. ---- */
 
 static void
 pack_keys(const struct head *h)
 {
 	const om_attention *a = h->a;
-	const int64_t row = a->row[K], col = a->col[K];
+	const int64_t col = a->col[K];
 
 	for (int64_t j = 0; j < h->keys; j += TILE_COLUMNS) {
-		const float *from = h->at->k + (h->from + j) * row;
 		const int64_t n = least(h->keys - j, TILE_COLUMNS);
+		int64_t row;
+		const float *from = keys_from(h, j, n, &row);
 		float *to = h->key + j * a->depth;
 		if (col == 1)
 			panel_from_columns(to, from, a->depth, n, row);
@@ -73,9 +120,9 @@ scores_by_panels(const struct head *h, int64_t i, int64_t rows, int64_t keys)
 
 /* The products of one row of Q and VL keys, at most `n` of which are there. */
 INLINE vec
-dots_of_keys(const struct head *h, const float *q, const float *k, int64_t n)
+dots_of_keys(const struct head *h, const float *q, const float *k, int64_t row, int64_t n)
 {
-	const int64_t depth = h->a->depth, row = h->a->row[K];
+	const int64_t depth = h->a->depth;
 	vec sum[VL], all = {0};
 
 	UNROLL
@@ -98,12 +145,12 @@ dots_of_keys(const struct head *h, const float *q, const float *k, int64_t n)
 static void
 scores_by_dots(const struct head *h, int64_t i, int64_t rows, int64_t keys)
 {
-	const float *k = h->at->k + h->from * h->a->row[K];
-
-	for (int64_t j = 0; j < keys; j += VL)
+	for (int64_t j = 0; j < keys; j += VL) {
+		int64_t row;
+		const float *k = keys_from(h, j, least(keys - j, VL), &row);
 		for (int64_t r = 0; r < rows; r++)
-			vec_store(h->score + r * h->score_row + j, dots_of_keys(h, h->at->q + (i + r) * h->a->row[Q],
-				k + j * h->a->row[K], keys - j));
+			vec_store(h->score + r * h->score_row + j, dots_of_keys(h, h->at->q + (i + r) * h->a->row[Q], k, row, keys - j));
+	}
 }
 
 /* ---- Masks of a row of `n` scores; row `i`, from key `from` on. ---- */
@@ -231,18 +278,34 @@ weigh_row(const struct head *h, int64_t i, int64_t r, int64_t keys)
 
 /* ---- Weighted values. ---- */
 
+/* `n` values from the `j`-th one of the block on become floats. */
+static void
+widen_values(const struct head *h, int64_t j, int64_t n)
+{
+	const om_attention *a = h->a;
+
+	widen_rows(h->value, h->sum_row, (const char *)h->at->v + om_stored_bytes(a->values_as, (h->from + j) * a->row[V]), a->row[V], n,
+		a->value_depth, a->values_as);
+}
+
 static void
 take_values(struct head *h)
 {
 	const om_attention *a = h->a;
-	const float *from = h->at->v + h->from * a->row[V];
+	const float *from = (const float *)h->at->v + h->from * a->row[V];
+	const bool is_stored = a->values_as != OM_STORED_FLOAT, in_parts = om_attention_values_by_parts(a);
 
 	h->values = from;
 	h->value_row = a->row[V];
-	if (a->col[V] == 1 && a->value_depth % 16 == 0)
+	if (!is_stored && a->col[V] == 1 && a->value_depth % 16 == 0)
 		return;
-	h->values = h->value;
+	h->values = in_parts ? NULL : h->value;
 	h->value_row = h->sum_row;
+	if (is_stored) {
+		if (!in_parts)
+			widen_values(h, 0, h->keys);
+		return;
+	}
 	for (int64_t j = 0; j < h->keys; j++) {
 		float *to = h->value + j * h->sum_row;
 		for (int64_t d = 0; d < a->value_depth; d++)
@@ -252,17 +315,32 @@ take_values(struct head *h)
 	}
 }
 
+/* Values [j, j + n) of the block, which are at `values`. */
+static void
+add_some_values(const struct head *h, const float *values, int64_t i, int64_t rows, int64_t j, int64_t n)
+{
+	const int64_t depth = whole_vectors(h->a->value_depth);
+	struct tile t = {.a = h->score + j, .a_row = h->score_row, .a_col = 1, .b_row = h->value_row, .k = n,
+		.c_row = h->sum_row, .alpha = 1, .add = h->from + j > 0};
+
+	for (int64_t d = 0; d < depth; d += TILE_COLUMNS) {
+		t.b = values + d;
+		t.c = h->sum + (i - h->first) * h->sum_row + d;
+		tile_panel(t, rows, least(depth - d, TILE_COLUMNS));
+	}
+}
+
 static void
 add_values(const struct head *h, int64_t i, int64_t rows, int64_t keys)
 {
-	const int64_t depth = whole_vectors(h->a->value_depth);
-	struct tile t = {.a = h->score, .a_row = h->score_row, .a_col = 1, .b_row = h->value_row, .k = keys,
-		.c_row = h->sum_row, .alpha = 1, .add = h->from > 0};
-
-	for (int64_t d = 0; d < depth; d += TILE_COLUMNS) {
-		t.b = h->values + d;
-		t.c = h->sum + (i - h->first) * h->sum_row + d;
-		tile_panel(t, rows, least(depth - d, TILE_COLUMNS));
+	if (h->values) {
+		add_some_values(h, h->values, i, rows, 0, keys);
+		return;
+	}
+	for (int64_t j = 0; j == 0 || j < keys; j += OM_ATTENTION_PART) {
+		const int64_t n = least(keys - j, OM_ATTENTION_PART);
+		widen_values(h, j, n);
+		add_some_values(h, h->value, i, rows, j, n);
 	}
 }
 
@@ -323,7 +401,7 @@ static void
 attention_rows(const om_attention *a, const om_attention_data *at, int64_t first, int64_t n,
 	const om_attention_room *layout, float *room)
 {
-	struct head h = {.a = a, .at = at, .first = first, .key = room + layout->key, .value = room + layout->value,
+	struct head h = {.a = a, .at = at, .first = first, .wide = room + layout->wide, .key = room + layout->key, .value = room + layout->value,
 		.score = room + layout->score, .sum = room + layout->sum, .largest = room + layout->state,
 		.weight = room + layout->state + n, .score_row = layout->score_row, .sum_row = layout->sum_row};
 

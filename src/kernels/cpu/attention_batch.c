@@ -23,11 +23,12 @@ om_attention_room
 om_attention_layout(const om_attention *a)
 {
 	const int64_t keys = whole(smaller(a->keys, OM_ATTENTION_KEYS)), rows = smaller(a->rows, OM_ATTENTION_ROWS);
-	const bool in_place = a->col[OM_ATTENTION_V] == 1 && a->value_depth % 16 == 0;
+	const bool in_place = a->values_as == OM_STORED_FLOAT && a->col[OM_ATTENTION_V] == 1 && a->value_depth % 16 == 0;
 	om_attention_room r = {.score_row = keys, .sum_row = whole(a->value_depth)};
 
+	r.key = r.wide + (a->keys_as == OM_STORED_FLOAT ? 0 : smaller(keys, OM_ATTENTION_PART) * whole(a->depth));
 	r.value = r.key + (om_attention_by_dots(a) ? 0 : keys * a->depth);
-	r.score = r.value + (in_place ? 0 : keys * r.sum_row);
+	r.score = r.value + (in_place ? 0 : om_attention_values_by_parts(a) ? smaller(keys, OM_ATTENTION_PART) * r.sum_row : keys * r.sum_row);
 	r.sum = r.score + 6 * keys;
 	r.state = r.sum + rows * r.sum_row;
 	r.total = r.state + whole(2 * rows);
@@ -40,6 +41,12 @@ om_attention_workspace(const om_attention *a, uint32_t workers)
 	return (uint64_t)om_attention_layout(a).total * sizeof(float) * workers;
 }
 
+static const void *
+after(const void *p, om_stored_as s, int64_t elements)
+{
+	return (const char *)p + om_stored_bytes(s, elements);
+}
+
 om_attention_data
 om_attention_head(const om_attention_batch *b, const om_attention_data *data, int64_t n)
 {
@@ -49,8 +56,8 @@ om_attention_head(const om_attention_batch *b, const om_attention_data *data, in
 		const int64_t i = n % b->dim[d], *step = b->step[d];
 		n /= b->dim[d];
 		at.q += i * step[OM_ATTENTION_Q];
-		at.k += i * step[OM_ATTENTION_K];
-		at.v += i * step[OM_ATTENTION_V];
+		at.k = after(at.k, b->a.keys_as, i * step[OM_ATTENTION_K]);
+		at.v = after(at.v, b->a.values_as, i * step[OM_ATTENTION_V]);
 		at.y += i * step[OM_ATTENTION_Y];
 		for (int m = 0; m < OM_ATTENTION_MASKS; m++)
 			if (at.mask[m])

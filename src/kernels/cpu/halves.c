@@ -5,22 +5,7 @@
 
 #include "base/half.h"
 #include "kernels/cpu/halves.h"
-#include "kernels/cpu/simd.h"
-
-typedef uint16_t half_bits __attribute__((vector_size(OM_VL * 2), aligned(2), may_alias));
-
-/* The exponent of float32 is larger by 112, that of infinity and NaN by 224.  Below 2^-14 the fraction counts units of 2^-24:
- * it is that of a number from 2^-14 on, from which 2^-14 is taken. */
-INLINE vec
-vec_load_halves(const uint16_t *p)
-{
-	const ivec h = __builtin_convertvector(*(const half_bits *)(const void *)p, ivec);
-	const ivec sign = (ivec)((uvec)(h & 0x8000) << 16), is = (h & 0x7fff) << 13;
-	const vec least = (vec)(is + (113 << 23)) - 0x1p-14f;
-	const vec other = (vec)(is + (112 << 23) + ((is >= 31 << 23) & 112 << 23));
-
-	return (vec)((ivec)vec_select(is < 1 << 23, least, other) | sign);
-}
+#include "kernels/cpu/stored.h"
 
 INLINE vec
 vec_load_some_halves(const uint16_t *p, int64_t n)

@@ -533,6 +533,41 @@ vec_load_int8(const int8_t *p)
 #endif
 }
 
+/* VL elements of 4 bits as integers from 0 to 15: the lower bits of a byte are the first of two. */
+INLINE ivec
+vec_load_uint4(const uint8_t *p)
+{
+#ifdef __AVX2__
+#if OM_VL == 16
+	const __m128i pairs = _mm_cvtepu8_epi16(_mm_loadl_epi64((const __m128i *)p));
+#else
+	int32_t four;
+
+	memcpy(&four, p, sizeof four);
+	const __m128i pairs = _mm_cvtepu8_epi16(_mm_cvtsi32_si128(four));
+#endif
+	uint8_t each[16];
+
+	_mm_storeu_si128((__m128i *)each, _mm_and_si128(_mm_or_si128(pairs, _mm_slli_epi16(pairs, 4)), _mm_set1_epi8(15)));
+	return vec_load_uint8(each);
+#else
+	ivec v;
+
+	for (int k = 0; k < OM_VL; k++)
+		v[k] = p[k / 2] >> k % 2 * 4 & 15;
+	return v;
+#endif
+}
+
+typedef uint16_t half_bits __attribute__((vector_size(OM_VL * 2), aligned(2), may_alias));
+
+/* VL numbers of 16 bits as integers. */
+INLINE ivec
+vec_load_uint16(const uint16_t *p)
+{
+	return __builtin_convertvector(*(const half_bits *)(const void *)p, ivec);
+}
+
 typedef uint8_t bvec __attribute__((vector_size(OM_VL * 4), aligned(1), may_alias));
 
 /* The larger bytes. */

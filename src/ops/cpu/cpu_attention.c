@@ -274,6 +274,25 @@ attention_prepare(om_op_context *c, void **state)
 	return OM_OK;
 }
 
+/* How keys and values are stored, for the kernels that read them as they are: floats if they are not by rows. */
+static om_stored_as
+storage_of(const om_op_context *c, const om_attention *a)
+{
+	const bool by_rows = a->col[OM_ATTENTION_K] == 1 && a->col[OM_ATTENTION_V] == 1;
+
+	return !by_rows || !om_is_half(c->in[0].type) ? OM_STORED_FLOAT : c->in[0].type == OM_FLOAT16 ? OM_STORED_HALF : OM_STORED_BFLOAT;
+}
+
+static om_status
+fast_prepare(om_op_context *c, void **state)
+{
+	struct attention *s = *state;
+
+	OM_TRY(attention_prepare(c, state));
+	s->b.a.keys_as = s->b.a.values_as = storage_of(c, &s->b.a);
+	return OM_OK;
+}
+
 static const float *
 floats_at(const om_op_context *c, const struct attention *s, int k)
 {
@@ -296,7 +315,8 @@ data_of(const om_op_context *c, const struct attention *s)
 
 /* ---- Operands of 16 bits. ---- */
 
-/* A head whose operands are floats in a room of a worker: those that are not repeated by steps of 0, row by row. */
+/* A head whose operands are floats in a room of a worker: those that are not repeated by steps of 0, row by row.  Keys and values that
+ * the kernel reads as they are stored stay where they are. */
 struct wide_head {
 	om_attention a;
 	int64_t at[OM_NATTENTION], rows[OM_NATTENTION], cols[OM_NATTENTION];
@@ -316,7 +336,8 @@ widened(const om_attention *a, int64_t kernel)
 	struct wide_head h = {.a = *a};
 
 	for (int k = 0; k < OM_NATTENTION; k++) {
-		if (!a->has[k] || k == OM_ATTENTION_KEEP)
+		const bool stays = (k == OM_ATTENTION_K && a->keys_as) || (k == OM_ATTENTION_V && a->values_as);
+		if (!a->has[k] || k == OM_ATTENTION_KEEP || stays)
 			continue;
 		sizes_of_operand(a, k, &h.rows[k], &h.cols[k]);
 		h.rows[k] = a->row[k] || h.rows[k] == 0 ? h.rows[k] : 1;
@@ -363,7 +384,13 @@ give_row(om_dtype t, uint16_t *y, int64_t step, int64_t n, const float *x)
 		om_put(t, y, j * step, (double)x[j]);
 }
 
-/* The operands of head `n`, as floats. */
+static const void *
+stored_at(const om_op_context *c, const struct attention *s, int k, int64_t n)
+{
+	return (const uint16_t *)c->in[k].data + head_at(s, k, n);
+}
+
+/* The operands of head `n`, as floats but for those that stay. */
 static om_attention_data
 widen_head(const om_op_context *c, const struct attention *s, const struct wide_head *h, int64_t n, float *room)
 {
@@ -375,7 +402,8 @@ widen_head(const om_op_context *c, const struct attention *s, const struct wide_
 			take_row(c->in[0].type, x + i * a->row[k], a->col[k], h->cols[k], room + h->at[k] + i * h->cols[k]);
 	}
 	return (om_attention_data){
-		.q = room + h->at[OM_ATTENTION_Q], .k = room + h->at[OM_ATTENTION_K], .v = room + h->at[OM_ATTENTION_V],
+		.q = room + h->at[OM_ATTENTION_Q], .k = a->keys_as ? stored_at(c, s, OM_ATTENTION_K, n) : room + h->at[OM_ATTENTION_K],
+		.v = a->values_as ? stored_at(c, s, OM_ATTENTION_V, n) : room + h->at[OM_ATTENTION_V],
 		.mask = {a->has[OM_ATTENTION_MASK] ? room + h->at[OM_ATTENTION_MASK] : NULL,
 			a->has[OM_ATTENTION_MASK + 1] ? room + h->at[OM_ATTENTION_MASK + 1] : NULL},
 		.keep = a->has[OM_ATTENTION_KEEP] ? (const uint8_t *)c->in[OM_ATTENTION_KEEP].data + head_at(s, OM_ATTENTION_KEEP, n) : NULL,
@@ -488,7 +516,7 @@ static double
 score_of(const struct row *r, int64_t j)
 {
 	const om_attention *a = r->a;
-	const float *q = r->at.q + r->i * a->row[OM_ATTENTION_Q], *k = r->at.k + j * a->row[OM_ATTENTION_K];
+	const float *q = r->at.q + r->i * a->row[OM_ATTENTION_Q], *k = (const float *)r->at.k + j * a->row[OM_ATTENTION_K];
 	double sum = 0;
 
 	for (int64_t d = 0; d < a->depth; d++)
@@ -528,12 +556,13 @@ static void
 reference_row(const struct row *r)
 {
 	const om_attention *a = r->a;
+	const float *v = r->at.v;
 	const bool is_zero = weigh(r);
 
 	for (int64_t d = 0; d < a->value_depth; d++) {
 		double sum = 0;
 		for (int64_t j = 0; j < a->keys && !is_zero; j++)
-			sum += r->score[j] * (double)r->at.v[j * a->row[OM_ATTENTION_V] + d * a->col[OM_ATTENTION_V]];
+			sum += r->score[j] * (double)v[j * a->row[OM_ATTENTION_V] + d * a->col[OM_ATTENTION_V]];
 		r->at.y[r->i * a->row[OM_ATTENTION_Y] + d * a->col[OM_ATTENTION_Y]] = (float)sum;
 	}
 }
@@ -646,6 +675,6 @@ const om_kernel om_kernels_cpu_attention[] = {
 	{.domain = OM_CPU_DOMAIN, .name = "Attention", .state_bytes = sizeof(struct attention), .prepare = attention_prepare,
 	 .workspace = reference_workspace, .run = reference_run},
 	{.domain = OM_CPU_DOMAIN, .name = "Attention", .is_fast = true, .state_bytes = sizeof(struct attention),
-	 .prepare = attention_prepare, .workspace = attention_workspace, .run = attention_run},
+	 .prepare = fast_prepare, .workspace = attention_workspace, .run = attention_run},
 	{0}
 };
