@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A step of a decoder, beside ONNX Runtime: one token after many, with a cache in one buffer.
 
-    decode.py --onnxmem PATH [--past 1024,4096] [--rounds 5] [--threads 1] [--seconds 1] [--folder DIR]
+    decode.py --onnxmem PATH [--past 1024,4096] [--rounds 5] [--threads 1] [--seconds 1] [--folder DIR] [--caches LIST] [--precise]
 
 The model is a llama of 23 million parameters with random weights, as builders of onnxruntime-genai write it: 6 layers,
 8 heads of 64 elements that share 4 of keys and values, in float32 and with weights of 4 bits (`accuracy_level` 0 and 4).
 ONNX Runtime has past and present bound to one buffer each; for onnxmem one is aliased to the other.  Times are the least processor
-time of a step; the two take turns.  Tokens per second are of that time."""
+time of a step; the two take turns.  Tokens per second are of that time.  With --caches, as float16,int8,int4, the model is the
+attention of these layers alone, with such caches; --precise has the reference kernels run."""
 import argparse
 import json
 import os
@@ -94,6 +95,54 @@ class Net:
         return m
 
 
+class Attention(Net):
+    """The attention of all layers, over caches of a type; queries, keys and values are inputs."""
+
+    def __init__(self, kind, room):
+        super().__init__(32, 0, room)
+        self.kind, self.real = kind, TensorProto.FLOAT16 if kind == "float16" else TensorProto.FLOAT
+
+    def cache(self, kind, name):
+        types = {"int8": TensorProto.INT8, "int4": TensorProto.UINT8}
+        return helper.make_tensor_value_info(name, types.get(self.kind, self.real), [1, KV, self.room, SIZE // 2 if self.kind == "int4" else SIZE])
+
+    def times(self, x, name, k, n):
+        return name
+
+    def model(self, past):
+        total = self.constant("total", np.asarray(past + 1, np.int32))
+        angle = np.arange(self.room)[:, None] / 10000 ** (np.arange(SIZE // 2) / (SIZE // 2))
+        for name, f in (("cos", np.cos), ("sin", np.sin)):
+            self.constant(name, f(angle).astype(helper.tensor_dtype_to_np_dtype(self.real)))
+        scale = self.constant("scale", np.asarray([0.02 if self.kind == "int8" else 0.3], np.float32)) if self.kind.startswith("int") else ""
+        for i in range(LAYERS):
+            self.layer(i, "", total)
+            node = self.nodes[-1]
+            if self.kind.startswith("int"):
+                node.input.extend([""] * (12 - len(node.input)) + [scale] * 2)
+                node.attribute.extend([helper.make_attribute("k_quant_type", "PER_TENSOR"), helper.make_attribute("v_quant_type", "PER_TENSOR"),
+                                       helper.make_attribute("kv_cache_bit_width", int(self.kind[3:]))])
+            for name, n in (("q", HEADS), ("k", KV), ("v", KV)):
+                self.ins.append(helper.make_tensor_value_info(f"layers.{i}.{name}", self.real, [1, 1, n * SIZE]))
+            self.outs.append(helper.make_tensor_value_info(f"layers.{i}.attention", self.real, [1, 1, HIDDEN]))
+        self.ins.append(helper.make_tensor_value_info("seqlens_k", TensorProto.INT32, [1]))
+        m = helper.make_model(helper.make_graph(self.nodes, "attention", self.ins, self.outs, self.weights),
+                              opset_imports=[helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)], ir_version=10)
+        states = {o.name: o.name.replace("present", "past_key_values") for o in self.outs if o.name.startswith("present")}
+        helper.set_model_props(m, {"org.onnxmem.io_alias": json.dumps(states)})
+        return m
+
+    def feeds(self, past):
+        r, x = np.random.default_rng(2), {"seqlens_k": np.asarray([past], np.int32)}
+        for i in self.ins:
+            shape = [d.dim_value for d in i.type.tensor_type.shape.dim]
+            t = helper.tensor_dtype_to_np_dtype(i.type.tensor_type.elem_type)
+            if i.name != "seqlens_k":
+                x[i.name] = r.integers(-128 if t == np.int8 else 0, 127, shape).astype(t) if t in (np.int8, np.uint8) \
+                    else r.standard_normal(shape, np.float32).astype(t)
+        return x
+
+
 def feeds(past, room):
     r = np.random.default_rng(2)
     x = {"input_ids": np.asarray([[7]]), "seqlens_k": np.asarray([past], np.int32)}
@@ -116,7 +165,9 @@ class Runtime:
             self.binding.bind_ortvalue_input(k, v)
             if k.startswith("past"):
                 self.binding.bind_ortvalue_output(k.replace("past_key_values", "present"), v)
-        self.binding.bind_output("logits")
+        for o in self.session.get_outputs():
+            if not o.name.startswith("present"):
+                self.binding.bind_output(o.name)
 
     def step(self):
         self.session.run_with_iobinding(self.binding)
@@ -132,7 +183,7 @@ class Runtime:
 
 def ours(a, path, data, folder, repeat):
     stats = os.path.join(folder, "stats.json")
-    out = subprocess.run([a.onnxmem, "run", path, "--data", data, "--threads", str(a.threads), "--repeat", str(repeat), "--stats", stats,
+    out = subprocess.run([a.onnxmem, "run", path, "--data", data, "--threads", str(a.threads), *["--precise"] * a.precise, "--repeat", str(repeat), "--stats", stats,
                           "--save", os.path.join(folder, "out.npz")], capture_output=True, text=True, check=False)
     if out.returncode:
         raise SystemExit(out.stderr)
@@ -140,10 +191,9 @@ def ours(a, path, data, folder, repeat):
         return json.load(f)
 
 
-def measure(a, folder, name, bits, level, past):
-    room = past + 8
-    path, data, x = os.path.join(folder, "m.onnx"), os.path.join(folder, "in.npz"), feeds(past, room)
-    onnx.save(Net(bits, level, room).model(past), path)
+def measure(a, folder, name, model, x, past):
+    path, data = os.path.join(folder, "m.onnx"), os.path.join(folder, "in.npz")
+    onnx.save(model, path)
     np.savez(data, **x)
     theirs = Runtime(path, x, a.threads)
     repeat = max(3, int(a.seconds / (ours(a, path, data, folder, 3)["best_cpu_ms"] / 1e3)))
@@ -151,9 +201,9 @@ def measure(a, folder, name, bits, level, past):
     for _ in range(a.rounds):
         s = ours(a, path, data, folder, repeat)
         best = [min(best[0], s["best_cpu_ms"]), min(best[1], theirs.best(a.seconds) * 1e3)]
-    y = np.load(os.path.join(folder, "out.npz"))["logits"]
-    want = theirs.binding.copy_outputs_to_cpu()
-    want = next(o for o in want if o.shape == y.shape)
+    last = [k for k, o in enumerate(model.graph.output) if not o.name.startswith("present")][-1]
+    y = np.load(os.path.join(folder, "out.npz"))[model.graph.output[last].name].astype(np.float32)
+    want = [v.numpy() for v in theirs.binding.get_outputs() if list(v.shape()) == list(y.shape)][-1].astype(np.float32)
     error = np.abs(y - want).max() / np.abs(want).max()
     print(f"| {name} | {past} | {best[0]:.3f} | {best[1]:.3f} | {1e3 / best[0]:.0f} | {1e3 / best[1]:.0f} | "
           f"{best[1] / best[0]:.2f} | {s['arena_bytes']} | {error:.1e} |", flush=True)
@@ -167,13 +217,19 @@ def main():
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--seconds", type=float, default=1)
     p.add_argument("--folder")
+    p.add_argument("--caches")
+    p.add_argument("--precise", action="store_true")
     a = p.parse_args()
     with tempfile.TemporaryDirectory(dir=a.folder) as folder:
         print("| weights | past | onnxmem ms | ONNX Runtime ms | tokens/s | tokens/s | ratio | arena | difference |")
         print("|---|--:|--:|--:|--:|--:|--:|--:|--:|", flush=True)
-        for name, bits, level in (("float32", 32, 0), ("int4", 4, 0), ("int4, level 4", 4, 4)):
+        for past in map(int, a.past.split(",")) if a.caches else ():
+            for kind in a.caches.split(","):
+                net = Attention(kind, past + 8)
+                measure(a, folder, kind, net.model(past), net.feeds(past), past)
+        for name, bits, level in () if a.caches else (("float32", 32, 0), ("int4", 4, 0), ("int4, level 4", 4, 4)):
             for past in map(int, a.past.split(",")):
-                measure(a, folder, name, bits, level, past)
+                measure(a, folder, name, Net(bits, level, past + 8).model(past), feeds(past, past + 8), past)
 
 
 if __name__ == "__main__":

@@ -496,8 +496,8 @@ def resident(length, room, window):
 
 def cache(r, kind, bits, shape, rows):
     """The first rows of each sequence have elements, the others zeros: the runtime gives zeros there."""
-    if kind == "float":
-        x = r.tensor("float", shape, -2, 2, odd=False)
+    if kind != "int":
+        x = r.tensor(kind, shape, -2, 2, odd=False)
     elif bits == 8:
         x = r.g.integers(-128, 128, shape).astype(np.int8)
     else:
@@ -523,13 +523,15 @@ def _(r, v, t):
     whole, past = max(total, room), [n - s for n in lengths]
     rows = [resident(n, room, window) for n in past] if slides else past
 
+    real = r.pick(["float", "float", "float16"])
+
     def give(*shape):
-        return r.tensor("float", shape, -2, 2, odd=False)
+        return r.tensor(real, shape, -2, 2, odd=False)
     if r.chance(0.3):
         ins = [give(b, s, (heads + 2 * kv) * h), None, None]
     else:
         ins = [give(b, s, heads * h), give(b, s, kv * h), give(b, s, kv * h)]
-    kind = "int" if bits else "float"
+    kind = "int" if bits else real
     ins += [cache(r, kind, bits, [b, kv, room, h], rows) for _ in range(2)] if step or slides or bits else [None, None]
     ins += [np.asarray(lengths, np.int32) - 1, np.asarray(total, np.int32)]
     rotary = r.pick([0, 0, 1])

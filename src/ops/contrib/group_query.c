@@ -115,9 +115,8 @@ om_group_query_read(const om_op_context *c, struct om_group_query *g)
 	return OM_OK;
 }
 
-/* Elements of a row of a cache: bytes of two elements with 4 bits. */
-static int64_t
-row_of(const struct om_group_query *g, int k)
+int64_t
+om_group_query_row(const struct om_group_query *g, int k)
 {
 	return g->size >= 0 && g->is_quantized[k] && g->bits == 4 ? g->size / 2 : g->size;
 }
@@ -148,7 +147,7 @@ group_infer(om_op_context *c)
 		if (!om_has_out(c, k))
 			continue;
 		c->out[k].type = type_of_cache(c, &g, (int)(k - NEW_KEY));
-		c->out[k].shape = om_shape_of(4, (const int64_t[]){g.batch, g.kv, g.total, row_of(&g, (int)(k - NEW_KEY))});
+		c->out[k].shape = om_shape_of(4, (const int64_t[]){g.batch, g.kv, g.total, om_group_query_row(&g, (int)(k - NEW_KEY))});
 		if (g.batch < 0 && q->rank == 3)
 			c->out[k].shape.sym[0] = q->sym[0];
 	}
@@ -218,7 +217,7 @@ om_group_query_check(const om_op_context *c, const struct om_group_query *g)
 			return om_wrong(c, "the shapes of key and value do not match query");
 	for (uint32_t k = 0; k < 2; k++)
 		if (om_has_in(c, PAST_KEY + k)
-		    && !has_dims(c, PAST_KEY + k, 4, (const int64_t[]){g->batch, g->kv, g->past, row_of(g, (int)k)}))
+		    && !has_dims(c, PAST_KEY + k, 4, (const int64_t[]){g->batch, g->kv, g->past, om_group_query_row(g, (int)k)}))
 			return om_wrong(c, "the shapes of the caches do not match query");
 	OM_TRY(check_storage(c, g));
 	if (om_shape_count(&c->in[LENGTHS].shape) != g->batch)
@@ -365,17 +364,16 @@ rounded_to(om_dtype t, double x)
 
 /* ---- Caches: 0 of keys, 1 of values. ---- */
 
-static double
-scale_of(const om_op_context *c, const struct om_group_query *g, int k, int64_t h, int64_t e)
+double
+om_group_query_scale(const om_op_context *c, const struct om_group_query *g, int k, int64_t h, int64_t e)
 {
 	const om_tensor *t = &c->in[K_SCALE + k];
 
 	return (double)((const float *)t->data)[om_shape_count(&t->shape) == 1 ? 0 : h * g->size + e];
 }
 
-/* A number as the integer of a quantized cache, signed. */
-static double
-quantized(const struct om_group_query *g, double x, double scale)
+double
+om_group_query_quantized(const struct om_group_query *g, double x, double scale)
 {
 	const double most = g->bits == 4 ? 7 : 127, q = rint(x / scale);
 
@@ -387,8 +385,8 @@ static void
 keep(const om_op_context *c, const struct om_group_query *g, int k, int64_t h, double *x)
 {
 	for (int64_t e = 0; e < g->size; e++) {
-		const double scale = g->is_quantized[k] ? scale_of(c, g, k, h, e) : 1;
-		x[e] = g->is_quantized[k] ? quantized(g, x[e], scale) * scale : rounded_to(c->in[QUERY].type, x[e]);
+		const double scale = g->is_quantized[k] ? om_group_query_scale(c, g, k, h, e) : 1;
+		x[e] = g->is_quantized[k] ? om_group_query_quantized(g, x[e], scale) * scale : rounded_to(c->in[QUERY].type, x[e]);
 	}
 }
 
@@ -398,12 +396,12 @@ read_cached(const om_op_context *c, const struct om_group_query *g, int k, int64
 {
 	const om_tensor *t = &c->in[PAST_KEY + k];
 	const uint8_t *p = t->data;
-	const int64_t at = row * row_of(g, k);
+	const int64_t at = row * om_group_query_row(g, k);
 
 	if (!g->is_quantized[k])
 		read_row(t, at, g->size, to);
 	for (int64_t e = 0; g->is_quantized[k] && e < g->size; e++)
-		to[e] = scale_of(c, g, k, h, e) * (g->bits == 4 ? (p[at + e / 2] >> e % 2 * 4 & 15) - 8 : (int8_t)p[at + e]);
+		to[e] = om_group_query_scale(c, g, k, h, e) * (g->bits == 4 ? (p[at + e / 2] >> e % 2 * 4 & 15) - 8 : (int8_t)p[at + e]);
 }
 
 static void
@@ -411,14 +409,14 @@ write_cached(const om_op_context *c, const struct om_group_query *g, int k, int6
 {
 	const om_tensor *t = &c->out[NEW_KEY + k];
 	uint8_t *p = t->data;
-	const int64_t at = row * row_of(g, k);
+	const int64_t at = row * om_group_query_row(g, k);
 
 	for (int64_t e = 0; e < g->size; e++) {
 		if (!g->is_quantized[k]) {
 			om_put(t->type, t->data, at + e, from[e]);
 			continue;
 		}
-		const int q = (int)quantized(g, from[e], scale_of(c, g, k, h, e));
+		const int q = (int)om_group_query_quantized(g, from[e], om_group_query_scale(c, g, k, h, e));
 		if (g->bits == 8)
 			p[at + e] = (uint8_t)q;
 		else if (e % 2 == 0)
@@ -464,7 +462,7 @@ static void
 leave_rows(const om_op_context *c, const struct om_group_query *g, int k, int64_t head, int64_t from, int64_t end)
 {
 	const om_tensor *past = &c->in[PAST_KEY + k], *t = &c->out[NEW_KEY + k];
-	const size_t bytes = (size_t)(row_of(g, k) * om_dtype_bits(t->type) / 8);
+	const size_t bytes = (size_t)(om_group_query_row(g, k) * om_dtype_bits(t->type) / 8);
 	char *to = (char *)t->data + (size_t)(head * g->total + from) * bytes;
 	const int64_t stays = om_has_in(c, PAST_KEY) && g->past > from ? (g->past < end ? g->past : end) - from : 0;
 
@@ -493,9 +491,9 @@ update_cache(const om_op_context *c, const struct om_group_query *g, const struc
 			if (i < kept)
 				write_cached(c, g, k, h, head * g->total + place_in(g, r->length - kept, i), row + (all - kept + i) * g->size);
 			else
-				memset((char *)c->out[NEW_KEY + k].data + (size_t)((head * g->total + i) * row_of(g, k)
+				memset((char *)c->out[NEW_KEY + k].data + (size_t)((head * g->total + i) * om_group_query_row(g, k)
 					* om_dtype_bits(c->out[NEW_KEY + k].type) / 8), 0,
-					(size_t)(row_of(g, k) * om_dtype_bits(c->out[NEW_KEY + k].type) / 8));
+					(size_t)(om_group_query_row(g, k) * om_dtype_bits(c->out[NEW_KEY + k].type) / 8));
 	}
 }
 

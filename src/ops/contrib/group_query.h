@@ -10,7 +10,7 @@
 
 /* Inputs, in order; outputs are the result and the present caches. */
 enum { OM_GROUP_QUERY, OM_GROUP_KEY, OM_GROUP_VALUE, OM_GROUP_PAST_KEY, OM_GROUP_PAST_VALUE, OM_GROUP_LENGTHS, OM_GROUP_TOTAL,
-	OM_GROUP_COSINES, OM_GROUP_SINES, OM_GROUP_PLACES, OM_GROUP_BIAS, OM_GROUP_SINK };
+	OM_GROUP_COSINES, OM_GROUP_SINES, OM_GROUP_PLACES, OM_GROUP_BIAS, OM_GROUP_SINK, OM_GROUP_KEY_SCALE, OM_GROUP_VALUE_SCALE };
 
 /* The state of the kernels. */
 struct om_group_query {
@@ -43,5 +43,16 @@ om_status om_group_query_lengths(const om_op_context *c, const struct om_group_q
 
 /* The rows of a cache that so many positions leave: all of them, unless it slides.  A ring leaves the last ones. */
 int64_t om_group_query_resident(const struct om_group_query *g, int64_t length);
+
+/* ---- Caches: 0 of keys, 1 of values. ---- */
+
+/* Elements of a row of a cache: bytes of two elements with 4 bits. */
+int64_t om_group_query_row(const struct om_group_query *g, int k);
+
+/* What the integers of element `e` of head `h` of a quantized cache are multiplied by. */
+double om_group_query_scale(const om_op_context *c, const struct om_group_query *g, int k, int64_t h, int64_t e);
+
+/* A number as the integer of a quantized cache, signed. */
+double om_group_query_quantized(const struct om_group_query *g, double x, double scale);
 
 #endif
