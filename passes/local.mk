@@ -2,7 +2,7 @@
 # its page NAME.md and its tests in tests/ir/NAME.
 PASSES = \
 	passes/alias-io.c passes/annotate.c passes/backward.c passes/branches.c passes/capacity.c passes/convert-opset.c passes/cse.c passes/fold.c passes/fuse-attention.c passes/fuse-elementwise.c passes/fuse-epilogue.c passes/fuse-norm.c passes/fuse-qdq.c passes/fuse.c \
-	passes/inline.c passes/inplace.c passes/liveness.c passes/loops.c passes/lower-layout.c passes/lower-rnn.c passes/open-rows.c passes/pack.c passes/place-devices.c passes/prune.c passes/rematerialize.c \
+	passes/inline.c passes/inplace.c passes/liveness.c passes/loops.c passes/lower-layout.c passes/lower-rnn.c passes/merge-products.c passes/open-rows.c passes/pack.c passes/place-devices.c passes/prune.c passes/rematerialize.c \
 	passes/schedule.c passes/shapes.c passes/shard.c passes/stage.c passes/tile.c passes/views.c
 
 # Each file says OM_PASS(...) as a module of a third party does; in the library its entry

@@ -27,6 +27,7 @@ enum { ENDING = 3 };  /* ".so" */
 	"fuse:norm=fold," \
 	"fuse-norm," \
 	"fuse-attention," \
+	"merge-products," \
 	"lower-rnn," \
 	"lower-layout," \
 	"fuse-epilogue," \

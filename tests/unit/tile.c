@@ -15,7 +15,7 @@
 enum { PROGRAMS = 1000, LOWERED = 400, VALUES = 40, TRIES = 40, COPIES = 3 };
 
 static const char simplify[] = "inline,shapes,fold,prune";
-static const char lower[] = "inline,shapes,fold,prune,fuse:norm=fold,fuse-norm,fuse-attention,lower-rnn,lower-layout,fuse-epilogue,"
+static const char lower[] = "inline,shapes,fold,prune,fuse:norm=fold,fuse-norm,fuse-attention,merge-products,lower-rnn,lower-layout,fuse-epilogue,"
 	"fuse-elementwise,prune";
 static const char order[] = "schedule=original,liveness,views,alias-io=declared,inplace,loops,pack";
 
