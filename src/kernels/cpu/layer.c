@@ -200,6 +200,10 @@ plan_tiles(const om_layer *l, om_layer_plan *p)
 	p->block = om_quotient_up(p->rows, om_quotient_up(p->rows, most) + !p->rows);
 	p->block = p->rows <= most ? p->rows : om_quotient_up(p->block, TILE_ROWS) * TILE_ROWS;
 	p->blocks = p->rows ? om_quotient_up(p->rows, p->block) : 0;
+	if (p->blocks > 1 && p->rows % p->block && p->rows % p->block <= p->block / 3) {    /* no short one, which reads all weights too */
+		p->blocks--;
+		p->block = om_quotient_up(p->rows, p->blocks);
+	}
 	const uint64_t row = om_size_product((uint64_t)p->k, (uint64_t)p->taps);
 	const uint64_t input = apart(om_size_product(row, (uint64_t)p->block));
 	const uint64_t output = apart(om_size_product((uint64_t)p->block, OM_PANEL));

@@ -9,7 +9,7 @@
 /* Pieces for om_parallel_for(): blocks of rows (output positions) of a group, times parts of its panels. */
 typedef struct om_layer_plan {
 	int64_t rows;             /* in all: positions of all images */
-	int64_t block;            /* rows of a block; a multiple of 12 but for the last */
+	int64_t block;            /* rows of a block; of products, a multiple of 12 but for the last */
 	int64_t blocks, parts;
 	int64_t part;             /* panels of a part */
 	int64_t taps, k;          /* floats of a tap, which are adjacent in the input */
