@@ -1,19 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The packer from Python beside the memory planner of ExecuTorch, and beside minimalloc if there is one, on the same buffers.
+"""The packer from Python beside the memory planner of ExecuTorch, and the solver of minimalloc, on the same buffers.
 
-    python_packers.py [--minimalloc PROGRAM] [--seconds N] FILE.csv...
+    python_packers.py [--seconds N] FILE.csv...
 
 Files are problems of minimalloc: lines id,lower,upper,size, in use in the steps [lower, upper).  For each the bytes that the planner
-needs, and the processor time of the best of several calls; of minimalloc, the time of the process.  onnxmem is called with the usual
-limits of its search; ExecuTorch's algorithm is `greedy`, that of its MemoryPlanningPass.  minimalloc looks for a packing of a capacity that
-it is told: it gets the bytes that onnxmem found, and N seconds (60) of processor time."""
+needs, and the processor time of the best of several calls.  onnxmem is called with the usual limits of its search; ExecuTorch's
+algorithm is `greedy`, that of its MemoryPlanningPass.  minimalloc, by the module for Python of its repository, looks for a packing of a
+capacity that it is told: it gets the bytes that onnxmem found, and N seconds (60).  Columns of what cannot be imported are empty."""
 import argparse
 import csv
 import importlib
 import os
-import resource
-import subprocess
 import time
 
 import numpy as np
@@ -58,39 +56,41 @@ def by_executorch(greedy, size, lower, upper):
     return timed(lambda: sum(greedy(1, specs, None, None).bufsizes))
 
 
-def child(command, seconds):
-    """Whether the command succeeds in so many seconds of processor time, and its time in milliseconds."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
-                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds)))
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return done.returncode == 0, 1000 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+def by_minimalloc(minimalloc, path, capacity, seconds):
+    """Whether minimalloc finds a packing of a capacity in so many seconds, one that it calls right itself, and its time."""
+    with open(path, encoding="utf-8") as f:
+        problem = minimalloc.from_csv(f.read())
+    problem.capacity = capacity
+    params = minimalloc.SolverParams()
+    params.timeout = float(seconds)
+    found, ms = timed(lambda: minimalloc.Solver(params).solve(problem))
+    if found is not None:
+        assert minimalloc.validate(problem, found) == minimalloc.ValidationResult.GOOD and found.height <= capacity, path
+    return ["no" if found is None else "yes", f"{ms:.1f}"]
 
 
-def by_minimalloc(program, path, capacity, seconds):
-    found, ms = child([program, f"--input={path}", f"--capacity={capacity}", "--output=/dev/null"], seconds)
-    return ["yes" if found else "no", f"{ms:.1f}"]
+def module_of(name):
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
 
 
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--minimalloc")
     options.add_argument("--seconds", type=int, default=60)
     options.add_argument("file", nargs="+")
     given = options.parse_args()
-    try:
-        greedy = importlib.import_module("executorch.exir.memory_planning").greedy
-    except ImportError:
-        greedy = None
+    executorch, minimalloc = module_of("executorch.exir.memory_planning"), module_of("minimalloc")
     print("| problem | buffers | onnxmem | proof | ms | ExecuTorch | ms | minimalloc fits these bytes | ms |")
     print("|---|---:|---:|---|---:|---:|---:|---|---:|")
     for path in given.file:
         size, lower, upper = read(path)
         packing, ms = timed(lambda: onnxmem.pack(size, lower, upper - 1))
         line = [os.path.basename(path), f"{len(size):,}", f"{packing.height:,}", "optimal" if packing.is_optimal else "–", f"{ms:.1f}"]
-        other, ms = by_executorch(greedy, size, lower, upper) if greedy else (None, 0)
+        other, ms = by_executorch(executorch.greedy, size, lower, upper) if executorch else (None, 0)
         line += [f"{other:,}", f"{ms:.1f}"] if other is not None else ["–", "–"]
-        line += by_minimalloc(given.minimalloc, path, packing.height, given.seconds) if given.minimalloc else ["–", "–"]
+        line += by_minimalloc(minimalloc, path, packing.height, given.seconds) if minimalloc else ["–", "–"]
         print("| " + " | ".join(line) + " |", flush=True)
 
 
