@@ -113,7 +113,10 @@ class Page:
             self.steps.append(("run", what.group(2), at, at, None))
         elif what:
             self.mark = (at + 1, what.group(1), what.group(2))
-            if what.group(1) == "run by" and not os.path.exists(os.path.join(ROOT, what.group(2))):
+            # A distribution has no hidden files.
+            folder = os.path.join(ROOT, what.group(2).split("/")[0])
+            if what.group(1) == "run by" and not os.path.exists(os.path.join(ROOT, what.group(2))) and (
+                    os.path.exists(folder) or not what.group(2).startswith(".")):
                 self.wrong.append("line %d: there is no %s" % (at + 1, what.group(2)))
         elif re.match("<!-- *(before|run|not run)", text):
             self.wrong.append("line %d: not one of the three comments: %s" % (at + 1, text))
@@ -270,7 +273,7 @@ def run(page, folder):
     shell = subprocess.Popen(["bash", folder + "/script"], cwd=work, env=environment(folder), text=True, start_new_session=True,
                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
-        out, _ = shell.communicate(timeout=100)
+        out, _ = shell.communicate(timeout=300)
     finally:
         try:
             os.killpg(shell.pid, signal.SIGKILL)     # what runs in the background
