@@ -62,11 +62,21 @@ add(om_host *h, const om_pass *pass, const char *file)
 	om_map_set(&h->by_name, pass->name, f);
 }
 
-om_host *
-om_host_new_with(om_session *s, om_pass_entry *const *built_in, size_t n, const char *path)
+struct construction {
+	om_session *session;
+	om_pass_entry *const *built_in;
+	size_t n;
+	const char *path;
+	om_host *h;
+};
+
+static om_status
+construct(void *arg)
 {
+	struct construction *c = arg;
 	om_arena *mem = om_arena_new();
 	om_host *h = OM_NEW(mem, om_host);
+	const char *path = c->path;
 	char folder[OM_MODULE_FOLDER];
 
 	if (!path)
@@ -76,15 +86,24 @@ om_host_new_with(om_session *s, om_pass_entry *const *built_in, size_t n, const 
 		path = folder;
 	}
 	h->mem = mem;
-	h->session = s;
+	h->session = c->session;
 	h->path = om_strdup(mem, path);
 	h->folder = om_split(mem, h->path, ":", &h->nfolder);
 	h->by_name = om_map_new(mem);
 	h->refused = om_map_new(mem);
 	h->request = om_plan_request_copy(&(om_plan_request)OM_PLAN_REQUEST(), mem);
-	for (size_t k = 0; k < n; k++)
-		add(h, built_in[k](), NULL);
-	return h;
+	for (size_t k = 0; k < c->n; k++)
+		add(h, c->built_in[k](), NULL);
+	c->h = h;
+	return OM_OK;
+}
+
+om_host *
+om_host_new_with(om_session *s, om_pass_entry *const *built_in, size_t n, const char *path)
+{
+	struct construction c = {s, built_in, n, path, NULL};
+
+	return om_guarded(s, construct, &c) == OM_OK ? c.h : NULL;
 }
 
 /* Modules are never unloaded: passes are static data in them, and leak reports require their
