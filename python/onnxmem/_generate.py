@@ -214,8 +214,8 @@ class _Decoder:
             program.bind(planned, shapes, all_dims=all_dims)
             program.plan(planned, "cpu")
             if self._has_states(planned):
-                self._all = self._executor(planned)
-                planned = None
+                mine, planned = planned, None       # the executor frees it, also one that is refused
+                self._all = self._executor(mine)
                 self.plans += 1
         except Error:
             self._all = None

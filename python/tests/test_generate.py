@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import onnxmem
+from onnxmem import _generate, _run
 
 PROMPT = [3, 1, 4]
 
@@ -30,6 +31,20 @@ def without_cache(model: pathlib.Path, prompt: list[int], n: int, size: int = 4)
                 inputs[one.name] = np.zeros((1, 2, 0, size), np.float32)
         tokens.append(int(session.run(inputs)["logits"][0, -1].argmax()))
     return tokens[len(prompt):]
+
+
+def test_an_executor_that_is_refused_frees_its_program_once(models: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+
+    def first_refused(context: Any, planned: Any, options: Any) -> Any:
+        made.append(len(made))
+        if len(made) == 2:
+            options.size = 1
+        return _run.Executor(context, planned, options)
+
+    monkeypatch.setattr(_generate, "Executor", first_refused)
+    assert list(onnxmem.generate(str(models / "decoder.onnx"), PROMPT, max_tokens=5)) == without_cache(models / "decoder.onnx", PROMPT, 5)
+    assert len(made) > 2
 
 
 def test_tokens_are_those_without_a_cache(models: pathlib.Path) -> None:
