@@ -386,6 +386,72 @@ def scopes(tmp):
                 paths)
 
 
+# ---- Plans that were found to be refused by who wrote them. ----
+
+def recomputed():
+    """A cheap value whose size follows from a declared one, read at both ends of a peak."""
+    h = onnx.helper
+    node, info = h.make_node, h.make_tensor_value_info
+    g = h.make_graph(
+        [node("Op", ["x"], ["r"], domain="made.up"), node("Exp", ["r"], ["h"]), node("Expand", ["h", "e"], ["a"]), node("Sin", ["a"], ["b"]),
+         node("Concat", ["b", "a"], ["c"], axis=0), node("ReduceMax", ["c"], ["m"], keepdims=0), node("Add", ["h", "m"], ["s"]),
+         node("ReduceMean", ["s"], ["y"], keepdims=0)], "recomputed", [info("x", 1, [1024])], [info("y", 1, [])],
+        [h.make_tensor("e", 7, [2], [16, 1024])], value_info=[info("r", 1, [1024])])
+    return h.make_model(g, opset_imports=[h.make_opsetid("", 17), h.make_opsetid("made.up", 1)], ir_version=8)
+
+
+def odd():
+    """States of a loop that change places, beside values of an odd number of bytes."""
+    h = onnx.helper
+    node, info = h.make_node, h.make_tensor_value_info
+    body = h.make_graph(
+        [node("Tanh", ["p"], ["q"]), node("Identity", ["c"], ["d"]), node("Identity", ["r"], ["r2"]), node("Identity", ["q"], ["q2"])],
+        "body", [info("i", 7, []), info("c", 9, []), info("p", 1, [2]), info("r", 1, [2])],
+        [info("d", 9, []), info("r2", 1, [2]), info("q2", 1, [2])])
+    g = h.make_graph(
+        [node("Greater", ["y", "y"], ["m"]), node("Exp", ["x"], ["a"]), node("Neg", ["x"], ["a2"]),
+         node("Loop", ["n", "", "a", "a2"], ["o", "o2"], body=body), node("Add", ["o", "o2"], ["z"]), node("Not", ["m"], ["k"]),
+         node("Where", ["k", "y", "x"], ["w"]), node("Mul", ["z", "w"], ["out"])], "odd",
+        [info("n", 7, []), info("x", 1, [2]), info("y", 1, [13, 1])], [info("out", 1, [13, 2])])
+    return h.make_model(g, opset_imports=[h.make_opsetid("", 17)], ir_version=8)
+
+
+def control(branch_outputs, loop_outputs):
+    """An If and a Loop, whose bodies have these outputs: names of values of the bodies."""
+    h = onnx.helper
+    node, info = h.make_node, h.make_tensor_value_info
+    kinds = {"one": (1, [4]), "bit": (9, []), "wide": (1, [8])}
+    made = [node("Neg", ["x"], ["one"]), node("Concat", ["x", "x"], ["wide"], axis=0), node("Not", ["c"], ["bit"])]
+
+    def graph(name, inputs, outs):
+        return h.make_graph(made, name, inputs, [info(n, *kinds[n]) for n in outs])
+
+    loop = graph("body", [info("i", 7, []), info("c2", 9, []), info("s", 1, [4])], loop_outputs)
+    g = h.make_graph(
+        [node("If", ["c"], ["a"], then_branch=graph("then", [], branch_outputs), else_branch=graph("else", [], ["one"])),
+         node("Loop", ["n", "", "a"], ["b"], body=loop)], "control", [info("x", 1, [4]), info("c", 9, []), info("n", 7, [])],
+        [info("b", 1, [4])])
+    return h.make_model(g, opset_imports=[h.make_opsetid("", 17)], ir_version=8)
+
+
+def own(tmp):
+    model, out = (os.path.join(tmp, n) for n in ("own.onnx", "own_out.onnx"))
+    for what, m, more in (("a recomputed value of declared size", recomputed(), ("--rematerialize", "50")),
+                          ("alignment 1", odd(), ("--align", "1")), ("branches and a loop", control(["one"], ["bit", "one"]), ())):
+        write(m, model)
+        code, said = onnxmem("plan", model, out, *more)
+        t.point(code == 0, f"{what}: is planned", said)
+        code, said = onnxmem("verify", out)
+        t.point(code == 0, f"{what}: the plan that was written is verified", said)
+    for what, branch, loop in (("a branch without outputs", [], ["bit", "one"]), ("a branch with two", ["one", "bit"], ["bit", "one"]),
+                               ("a branch of another type", ["bit"], ["bit", "one"]), ("a body without its state", ["one"], ["bit"]),
+                               ("a body with more than the Loop", ["one"], ["bit", "one", "one"]),
+                               ("a condition that is no bool", ["one"], ["one", "one"])):
+        write(control(branch, loop), model)
+        code, said = onnxmem("plan", model, out)
+        t.point(code == 1, f"{what}: the model is refused, not the plan", code, said)
+
+
 def outputs(path, tmp, *more):
     to = os.path.join(tmp, "outputs.npz")
     code, said = onnxmem("run", path, "--data", os.path.join(tmp, "feed.npz"), "--save", to, *more)
@@ -440,13 +506,13 @@ def reordered(tmp):
     t.point(code != 0 and "only a copy" in said, "nodes taken out: no document for the file as it is", code, said)
 
 
-own, _, _ = models()
+ours, _, _ = models()
 shared = [os.path.join(DATA, "models", n + ".onnx") for n in SHARED]
 shared = [f for f in shared if os.path.exists(f)]
 with scratch() as tmp:
     shutil.copy(os.path.join(SRC, "models", "external.data"), tmp)
-    digests(own + shared, tmp)
-    for f in own + shared:
+    digests(ours + shared, tmp)
+    for f in ours + shared:
         label, to = os.path.basename(f), os.path.join(tmp, "out.onnx")
         if os.path.exists(to):
             os.unlink(to)
@@ -461,4 +527,5 @@ with scratch() as tmp:
     originals(tmp)
     reordered(tmp)
     scopes(tmp)
+    own(tmp)
 t.end()

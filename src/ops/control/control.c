@@ -72,6 +72,16 @@ check_tensor(const om_op_context *c, const om_value *v)
 		om_kind_text(v->type.kind));
 }
 
+/* A trip count or a condition; of a type that is not known it may be one. */
+static om_status
+check_elements(const om_op_context *c, const om_value *v, om_dtype type)
+{
+	OM_TRY(check_tensor(c, v));
+	if (!v || v->type.elem == OM_UNDEFINED || v->type.elem == type)
+		return OM_OK;
+	return om_op_fail(c->session, OM_INVALID, c->op, "%s is %s, expected %s", v->name, om_dtype_text(v->type.elem), om_dtype_text(type));
+}
+
 static bool
 known_truth(const om_value *v, bool *truth)
 {
@@ -211,7 +221,7 @@ if_infer(om_op_context *c)
 {
 	struct branch branch[2] = {0};
 
-	OM_TRY(check_tensor(c, c->op->in[0]));
+	OM_TRY(check_elements(c, c->op->in[0], OM_BOOL));
 	OM_TRY(infer_branches(c, branch));
 	const bool first = branch[1].may_run;
 	for (uint32_t k = 0; k < c->op->nout; k++) {
@@ -441,8 +451,8 @@ loop_infer(om_op_context *c)
 	om_block *body;
 
 	OM_TRY(body_of(c, "body", &body));
-	for (uint32_t k = 0; k < 2; k++)
-		OM_TRY(check_tensor(c, c->op->in[k]));
+	OM_TRY(check_elements(c, c->op->in[0], OM_INT64));
+	OM_TRY(check_elements(c, c->op->in[1], OM_BOOL));
 	set_scalar_param(body->param[0], OM_INT64);
 	set_scalar_param(body->param[1], OM_BOOL);
 	for (uint32_t k = 2; k < c->op->nin; k++) {
@@ -451,6 +461,7 @@ loop_infer(om_op_context *c)
 		OM_TRY(set_param(c, body->param[k], k, &c->op->in[k]->type, &c->in[k].shape));
 	}
 	OM_TRY(infer_rounds(c, body));
+	OM_TRY(check_elements(c, body->result[0], OM_BOOL));
 	return loop_outputs(c, body);
 }
 
