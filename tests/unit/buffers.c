@@ -300,6 +300,25 @@ meeting_the_bound_is_optimal(void)
 	bench_close(&b);
 }
 
+/* A value of a size that only data decide is in no place. */
+static void
+a_plan_of_nothing_is_not_optimal(void)
+{
+	static const char *const text[] = {
+		HEAD "^g(%x: float32[64,512,16], %l: int64[1]) {\n%r = ReduceSum(%x, %l)\n%y = Relu(%r)\nret %y\n}\n",
+		HEAD "^g(%x: float32[64]) {\n%y = Relu(%x)\nret %y\n}\n",
+	};
+
+	for (int k = 0; k < 2; k++) {
+		bench b;
+		unit_start(&b, text[k], "views,inplace,pack");
+		CU_ASSERT_EQUAL(b.p->plan->arena->bytes, 0);
+		CU_ASSERT_EQUAL(b.p->plan->nunplanned, k == 0);
+		CU_ASSERT_EQUAL(b.p->plan->arena->status, k == 0 ? OM_PACK_FEASIBLE : OM_PACK_OPTIMAL);
+		bench_close(&b);
+	}
+}
+
 static CU_TestInfo buffers_tests[] = {
 	{"every value has its kind of place", every_value_has_its_kind},
 	{"what is not planned has a reason", reasons},
@@ -307,6 +326,7 @@ static CU_TestInfo buffers_tests[] = {
 	{"a branch is never taken", a_branch_is_never_taken},
 	{"a default takes no branch", a_default_takes_no_branch},
 	{"a plan that meets the bound is optimal", meeting_the_bound_is_optimal},
+	{"a plan of nothing is not optimal", a_plan_of_nothing_is_not_optimal},
 	{"huge values are refused or listed", huge_values_are_refused_or_listed},
 	{"in place where the value is not needed again (NNC's case)", nnc_bug},
 	{"400 random graphs: nothing is overwritten too early", nothing_is_overwritten_too_early},
