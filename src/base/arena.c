@@ -10,8 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Chunks grow with the arena, so that a small arena costs little. */
-enum { FIRST_CHUNK = 2 * 1024, LAST_CHUNK = 256 * 1024 };
+/* Bytes of a chunk with its head.  Chunks grow with the arena, so that a small arena costs little; the first one is of the
+ * small blocks that allocators keep at hand (see om_memory_zeroed()), and has room for the context of a usual op. */
+enum { FIRST_CHUNK = OM_SMALL_MEMORY, LAST_CHUNK = 256 * 1024 };
 
 struct chunk {
 	struct chunk *next;
@@ -28,7 +29,7 @@ struct deferred {
 struct om_arena {
 	struct om_link link;         /* in the list of its guard; first member: see om_guard_failed() */
 	struct chunk *head;
-	size_t next_cap;
+	size_t next_size;            /* of the next chunk, with its head */
 	size_t used;                 /* bytes handed out since it was made or cleared */
 	struct om_budget *budget;    /* NULL: unlimited */
 	struct deferred *deferred;   /* in reverse order of registration */
@@ -43,7 +44,7 @@ om_arena_new(void)
 		om_guard_fail(sizeof *a);
 		return NULL;
 	}
-	a->next_cap = FIRST_CHUNK;
+	a->next_size = FIRST_CHUNK;
 	om_guard_keep(&a->link);
 	return a;
 }
@@ -128,8 +129,9 @@ om_arena_free(om_arena *a)
 static struct chunk *
 chunk_for(om_arena *a, size_t n)
 {
-	const bool large = n > a->next_cap;
-	const size_t cap = large ? n : a->next_cap;
+	const size_t room = a->next_size - sizeof(struct chunk);
+	const bool large = n > room;
+	const size_t cap = large ? n : room;
 	struct chunk *c = is_affordable(a, sizeof *c + cap) ? om_memory_zeroed(sizeof *c + cap) : NULL;
 
 	if (!c)
@@ -142,8 +144,8 @@ chunk_for(om_arena *a, size_t n)
 	}
 	c->next = a->head;
 	a->head = c;
-	if (a->next_cap < LAST_CHUNK)
-		a->next_cap *= 2;
+	if (a->next_size < LAST_CHUNK)
+		a->next_size *= 2;
 	return c;
 }
 
@@ -190,11 +192,11 @@ om_arena_swap(om_arena *a, om_arena *b)
 	const om_arena old = *a;
 
 	a->head = b->head;
-	a->next_cap = b->next_cap;
+	a->next_size = b->next_size;
 	a->used = b->used;
 	a->deferred = b->deferred;
 	b->head = old.head;
-	b->next_cap = old.next_cap;
+	b->next_size = old.next_size;
 	b->used = old.used;
 	b->deferred = old.deferred;
 }

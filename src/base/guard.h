@@ -70,6 +70,9 @@ void om_guard_fail(size_t wanted);
 void om_guard_keep(struct om_link *l);
 void om_link_remove(struct om_link *l);
 
+/* The largest block of which the usual allocators keep some for each thread. */
+enum { OM_SMALL_MEMORY = 1024 };
+
 /* Allocate memory to be released with free(), or with om_aligned_free() if it is aligned, subject to the allowance of the session of
  * the innermost guard.  NULL if memory runs out or the session denies it. */
 void *om_memory_zeroed(size_t n);
