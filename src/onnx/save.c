@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Saving models to files.  Messages are packed incrementally, without a second copy of the model in memory. */
+/* Saving models to files.  Large messages are packed incrementally, without a second copy of the model in memory. */
 #include <config.h>
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,13 +33,31 @@ append(ProtobufCBuffer *b, size_t n, const uint8_t *data)
 		s->failed = true;
 }
 
+enum { SMALL_MESSAGE = 64 << 20 };
+
+/* At once: packed incrementally, a message in messages is measured once for each of those around it. */
+static bool
+write_small(FILE *to, const ProtobufCMessage *message, size_t n)
+{
+	uint8_t *packed = malloc(n + 1);
+
+	if (!packed)
+		return false;
+	protobuf_c_message_pack(message, packed);
+	fwrite(packed, 1, n, to);
+	free(packed);
+	return true;
+}
+
 static om_status
 write_message(om_session *s, FILE *to, void *arg)
 {
 	struct sink sink = {.base = {append}, .to = to};
+	const size_t n = protobuf_c_message_get_packed_size(arg);
 
 	(void)s;
-	protobuf_c_message_pack_to_buffer(arg, &sink.base);
+	if (n > SMALL_MESSAGE || !write_small(to, arg, n))
+		protobuf_c_message_pack_to_buffer(arg, &sink.base);
 	return OM_OK;
 }
 
