@@ -26,7 +26,7 @@ find_size(om_session *s, const om_buffers *b, om_known_sizes *known, const om_se
 		return OM_OK;
 	OM_TRY(om_pack_limited(s, b->buf, b->n, limits, &result));
 	*size = (om_arena_size){result.lower_bound, result.height};
-	if (result.is_limited && !om_session_is_stopped(s))
+	if ((result.is_limited || om_known_sizes_is_large(b->buf, b->n)) && !om_session_is_stopped(s))
 		om_known_sizes_add(known, b->buf, b->n, limits, size);
 	return OM_OK;
 }

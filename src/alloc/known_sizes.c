@@ -6,8 +6,8 @@
 #include "alloc/known_sizes.h"
 #include "base/fast_hash.h"
 
-/* Problems that are kept; numbers in one of them, at most. */
-enum { NKEPT = 64, MOST_NUMBERS = 4096 };
+/* Problems that are kept, and numbers in one of them, at most; the same of large ones. */
+enum { NKEPT = 64, MOST_NUMBERS = 4096, NLARGE = 4, MOST_LARGE = 4 << 20 };
 
 /* A problem as numbers: first the limits, then all that the packer reads of each buffer. */
 struct known {
@@ -17,10 +17,16 @@ struct known {
 	om_arena_size size;
 };
 
+/* A ring of the last ones. */
+struct ring {
+	struct known *kept;
+	uint32_t most, n, next;
+};
+
 struct om_known_sizes {
 	om_arena *mem;
-	struct known kept[NKEPT];
-	uint32_t nkept, next;
+	struct known small[NKEPT], large[NLARGE];
+	struct ring rings[2];    /* of these two */
 };
 
 om_known_sizes *
@@ -29,6 +35,8 @@ om_known_sizes_new(om_arena *mem)
 	om_known_sizes *known = OM_NEW(mem, om_known_sizes);
 
 	known->mem = mem;
+	known->rings[0] = (struct ring){.kept = known->small, .most = NKEPT};
+	known->rings[1] = (struct ring){.kept = known->large, .most = NLARGE};
 	return known;
 }
 
@@ -36,15 +44,15 @@ om_known_sizes_new(om_arena *mem)
 
 enum { NLIMIT = 4, NBUFFER = 4, NINTERVAL = 3 };
 
-/* How many numbers it takes; 0: more than are kept. */
+/* How many numbers it takes. */
 static size_t
 count_numbers(const om_buffer *buf, uint32_t n)
 {
 	size_t sum = NLIMIT;
 
-	for (uint32_t k = 0; k < n && sum <= MOST_NUMBERS; k++)
+	for (uint32_t k = 0; k < n; k++)
 		sum += NBUFFER + (size_t)NINTERVAL * buf[k].nlive;
-	return sum <= MOST_NUMBERS ? sum : 0;
+	return sum;
 }
 
 static uint64_t *
@@ -76,38 +84,50 @@ write_numbers(const om_buffer *buf, uint32_t n, const om_search_limits *limits, 
 
 /* ---- What is kept. ---- */
 
+static const struct known *
+find(const struct ring *ring, const uint64_t *number, size_t count)
+{
+	const uint64_t hash = om_fast_hash(0, number, count * sizeof *number);
+
+	for (uint32_t k = 0; k < ring->n; k++) {
+		const struct known *it = &ring->kept[k];
+		if (it->hash == hash && it->n == count && memcmp(it->number, number, count * sizeof *number) == 0)
+			return it;
+	}
+	return NULL;
+}
+
 bool
 om_known_sizes_find(const om_known_sizes *known, const om_buffer *buf, uint32_t n, const om_search_limits *limits,
 	om_arena_size *size)
 {
-	uint64_t number[MOST_NUMBERS];
 	const size_t count = count_numbers(buf, n);
+	const struct ring *ring = &known->rings[count > MOST_NUMBERS];
 
-	if (!count || !known->nkept)
+	if (!ring->n || count > MOST_LARGE)
 		return false;
+	om_arena *tmp = om_arena_new();
+	uint64_t *number = OM_NEWN(tmp, uint64_t, count);
 	write_numbers(buf, n, limits, number);
-	const uint64_t hash = om_fast_hash(0, number, count * sizeof *number);
-	for (uint32_t k = 0; k < known->nkept; k++) {
-		const struct known *it = &known->kept[k];
-		if (it->hash != hash || it->n != count || memcmp(it->number, number, count * sizeof *number) != 0)
-			continue;
+	const struct known *it = find(ring, number, count);
+	if (it)
 		*size = it->size;
-		return true;
-	}
-	return false;
+	om_arena_free(tmp);
+	return it != NULL;
 }
 
 void
 om_known_sizes_add(om_known_sizes *known, const om_buffer *buf, uint32_t n, const om_search_limits *limits,
 	const om_arena_size *size)
 {
-	struct known *it = &known->kept[known->next];
 	const size_t count = count_numbers(buf, n);
+	struct ring *ring = &known->rings[count > MOST_NUMBERS];
+	struct known *it = &ring->kept[ring->next];
 
-	if (!count)
+	if (count > MOST_LARGE)
 		return;
 	if (it->capacity < count) {
-		const size_t capacity = 2 * count;
+		const size_t capacity = count > MOST_NUMBERS ? count : 2 * count;
 		it->number = OM_NEWN(known->mem, uint64_t, capacity);
 		it->capacity = capacity;
 	}
@@ -115,6 +135,14 @@ om_known_sizes_add(om_known_sizes *known, const om_buffer *buf, uint32_t n, cons
 	it->n = count;
 	it->hash = om_fast_hash(0, it->number, count * sizeof *it->number);
 	it->size = *size;
-	known->next = (known->next + 1) % NKEPT;
-	known->nkept += known->nkept < NKEPT;
+	ring->next = (ring->next + 1) % ring->most;
+	ring->n += ring->n < ring->most;
+}
+
+bool
+om_known_sizes_is_large(const om_buffer *buf, uint32_t n)
+{
+	const size_t count = count_numbers(buf, n);
+
+	return count > MOST_NUMBERS && count <= MOST_LARGE;
 }

@@ -394,6 +394,43 @@ sizes_are_known_for_the_same_problem(void)
 	om_arena_free(mem);
 }
 
+enum { LARGE = 1000 };
+
+/* A problem of so many buffers that few of its size are kept. */
+static void
+fill_large(om_buffer *buf, const om_interval *live, uint64_t bytes)
+{
+	for (uint32_t k = 0; k < LARGE; k++)
+		buf[k] = (om_buffer){.bytes = bytes, .live = live, .nlive = 1};
+}
+
+static void
+sizes_of_large_problems_are_known(void)
+{
+	const om_interval live = {0, 3, 0, 0};
+	const om_search_limits limits = {.nodes = 10};
+	om_arena *mem = om_arena_new();
+	om_known_sizes *known = om_known_sizes_new(mem);
+	om_buffer *buf = OM_NEWN(mem, om_buffer, LARGE);
+	om_arena_size size;
+
+	CU_ASSERT(!om_known_sizes_is_large(buf, 2));
+	learn(known, 64, 3, 0, 128);
+	for (uint64_t bytes = 1; bytes <= 5; bytes++) {
+		fill_large(buf, &live, bytes);
+		CU_ASSERT(om_known_sizes_is_large(buf, LARGE));
+		CU_ASSERT(!om_known_sizes_find(known, buf, LARGE, &limits, &size));
+		om_known_sizes_add(known, buf, LARGE, &limits, &(om_arena_size){bytes, 10 * bytes});
+	}
+	for (uint64_t bytes = 1; bytes <= 5; bytes++) {
+		fill_large(buf, &live, bytes);
+		CU_ASSERT_EQUAL(om_known_sizes_find(known, buf, LARGE, &limits, &size), bytes > 1);
+		CU_ASSERT(bytes == 1 || (size.bound == bytes && size.bytes == 10 * bytes));
+	}
+	CU_ASSERT(is_known(known, 64, 3, 0, 128));
+	om_arena_free(mem);
+}
+
 /* Two comparisons of the same assignments: the second one finds what the first one packed. */
 static void
 sizes_are_packed_once(void)
@@ -479,6 +516,7 @@ static CU_TestInfo tests[] = {
 	{"wrong requests are refused", wrong_requests_are_refused},
 	{"20 random graphs: comparing says what packing says", comparing_is_what_packing_says},
 	{"sizes are known for the same problem", sizes_are_known_for_the_same_problem},
+	{"sizes: large problems are known", sizes_of_large_problems_are_known},
 	{"what is known is not packed again", sizes_are_packed_once},
 	{"60 random graphs: rematerialization helps, or changes nothing", rematerialization_helps_or_changes_nothing},
 	CU_TEST_INFO_NULL,
