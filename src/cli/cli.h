@@ -219,6 +219,9 @@ om_status om_cli_report_open(om_cli *c);
 /* With what `b` has, are dims of inputs of c->prog open?  Those of a batch are bound to 1, with a notice; OM_SHAPE for
  * all others, with the options that give them. */
 om_status om_cli_open_dims(om_cli *c, om_binding *b);
+/* With --capacity: dims of a step of a decoder that no option gives.  Pasts get a range, tokens and sequences are one, what follows from these is
+ * defined, in c->loaded and c->prog.  What is found is told; the others stay open. */
+om_status om_cli_step_dims(om_cli *c, om_binding *b);
 
 /* The size of a symbol that --dim or --input-shape gives; -1: none does. */
 om_status om_cli_given_size(om_cli *c, const char *symbol, int64_t *n);

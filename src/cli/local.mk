@@ -18,7 +18,7 @@ onnxmem_SOURCES += $(COMMANDS) \
 	%D%/model_source.c %D%/model_source.h %D%/npy.c %D%/npy.h %D%/npz.c %D%/options.c \
 	%D%/op_rules.c %D%/open_dims.c %D%/pack_check.c %D%/pack_check.h %D%/pack_csv.c %D%/pack_csv.h %D%/pipeline.c %D%/plan_of.c %D%/plan_options.c %D%/process_pool.c %D%/ranges.c \
 	%D%/process.h %D%/process_pool.h %D%/progress.c %D%/rank_group.c %D%/rank_group.h %D%/report_pipeline.c %D%/report_pipeline.h %D%/report_ranks.c %D%/report_ranks.h %D%/rank_states.c %D%/rank_states.h %D%/regress_case.c %D%/regress_github.c %D%/regress_options.c %D%/regress_report.c %D%/regress_shard.c \
-	%D%/stages.c %D%/stages.h %D%/states.c %D%/strategies.c %D%/streams.c %D%/suite.c %D%/suite.h %D%/symbolic.c %D%/table.c %D%/table.h %D%/terminal.c %D%/train_log.c %D%/train_log.h %D%/tflite_table.c %D%/tflite_table.h %D%/values.c
+	%D%/stages.c %D%/stages.h %D%/states.c %D%/step_dims.c %D%/strategies.c %D%/streams.c %D%/suite.c %D%/suite.h %D%/symbolic.c %D%/table.c %D%/table.h %D%/terminal.c %D%/train_log.c %D%/train_log.h %D%/tflite_table.c %D%/tflite_table.h %D%/values.c
 if HAVE_WINDOWS
 onnxmem_SOURCES += %D%/process_windows.c
 else

@@ -347,6 +347,8 @@ om_cli_shapes(om_cli *c, const om_tensor *in, bool all)
 
 	if (st == OM_OK && !in && all && c->model && om_model_has_plan(c->model) && !gives_shapes(c))
 		st = bind_plan(c, b);
+	else if (st == OM_OK && !in && all)
+		st = om_cli_step_dims(c, b);
 	if (st == OM_OK)
 		st = bind_rest(c, b, in, all);
 	if (st == OM_OK)

@@ -82,3 +82,41 @@ om run mask.ir --input-shape past:2,3 --input-shape new:2,1 --input-shape ids:2,
 
 # A ring is no cache of the model, for which a plan in a file would be.
 om plan "$models/group_decoder.onnx" ring.onnx --capacity 16 --rings --target cpu
+# Dims that no option gives: a step of one token for all pasts that there is room for.  Each dim has a name of its own, as torch gives it; the mask is cut to
+# the keys, so it has as many columns at least.
+cat >open.ir <<'IR'
+program "open" ir 10 opset 18
+^main(%input_ids: int64[s0,s1], %mask: float32[s2,s3], %past.0.key: float32[s0,1,s4,s5], %past.0.value: float32[s0,1,s6,4]) {
+	%places = const int64[2] {1, 3}
+	%row = const int64[4] {1, 1, 1, 4}
+	%zero = const int64[1] {0}
+	%one = const int64[1] {1}
+	%heads = const int64[2] {1, 2}
+	%ids = Cast(%input_ids) {to = 1}
+	%u = Unsqueeze(%ids, %places)
+	%new = Expand(%u, %row)
+	%present.0.key: float32[s0,1,s8,s5] = Concat(%past.0.key, %new) {axis = 2}
+	%present.0.value: float32[s0,1,s9,4] = Concat(%past.0.value, %new) {axis = 2}
+	%shape = Shape(%present.0.key) {start = 2, end = 3}
+	%cut = Slice(%mask, %zero, %shape, %one)
+	%kt = Transpose(%present.0.key) {perm = [0, 1, 3, 2]}
+	%s = MatMul(%new, %kt)
+	%mask4 = Unsqueeze(%cut, %heads)
+	%m = Add(%s, %mask4)
+	%w = Softmax(%m)
+	%y = MatMul(%w, %present.0.value)
+	ret %y, %present.0.key, %present.0.value
+}
+IR
+om report open.ir --target cpu --capacity 16 | grep -E 'inputs:|in place|states|copied|ranges|arena ='
+om plan "$models/decoder.onnx" found.onnx --target cpu --capacity 16
+for past in 1 15 16; do
+	dims="--dim sequence_length=1 --dim past_sequence_length=$past"
+	om run "$models/decoder.onnx" $dims --fill deterministic --save own.npz -q >/dev/null
+	om run found.onnx $dims --fill deterministic --poison --expect own.npz | tail -2
+done
+# What options give is not found, and what nothing tells is asked for.
+om report open.ir --target cpu --capacity 16 --dim-range s1=1..4 --dim s0=2 | grep -E 'inputs:|copied'
+sed 's/%mask: float32\[s2,s3\]/%mask: float32[s2,s3,s7]/; s/^\t%cut = .*/\t%cut = ReduceSum(%mask, %heads)/; s/%mask4 = .*/%mask4 = Reshape(%cut, %ones)/
+	s/^\t%one = .*/&\n\t%ones = const int64[4] {1, 1, 1, 1}/' open.ir >asked.ir
+om plan asked.ir asked.onnx --target cpu --capacity 16
