@@ -208,7 +208,7 @@ def _(r, v, t):
     bits, block = r.pick([2, 4, 4, 4, 8]), r.pick([16, 32, 64, 128])
     k, n = r.int(1, 140), r.int(1, 6)
     blocks, kind = -(-k // block), r.pick(["float", "float", "float16"])
-    ins = [r.tensor(kind, r.shape(hi=2, lo=1, zero=0) + [k], odd=False),
+    ins = [r.tensor(kind, ([r.int(17, 40)] if r.chance(0.2) else r.shape(hi=2, lo=1, zero=0)) + [k], odd=False),
            r.g.integers(0, 256, (n, blocks, block * bits // 8)).astype(np.uint8),
            r.tensor(kind, [n, blocks] if r.chance() else [n * blocks], 0.1, 1, odd=False)]
     zero = None

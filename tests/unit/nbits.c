@@ -3,11 +3,13 @@
 #include <config.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/rng.h"
 #include "kernels/cpu/kernels.h"
+#include "tests/fixtures.h"
 #include "unit.h"
 
 enum { CASES = 60, GUARD = 4 };
@@ -282,10 +284,60 @@ not_a_number(void)
 		}
 }
 
+/* The op with 20 rows, of which panels of 128 columns are multiplied; the last panel has 72, the last block of a column four elements. */
+enum { ROWS = 20, LENGTH = 100, WIDTH = 200 };
+
+static void
+run_op(int bits, bool precise, float *y)
+{
+	const om_exec_options o = OM_EXEC_OPTIONS(.no_reuse = true, .precise = precise);
+	const int64_t bytes = 4 * bits, zeros = bits / 2;
+	const int64_t dims[][3] = {{ROWS, LENGTH}, {WIDTH, 4, bytes}, {WIDTH, 4}, {WIDTH, zeros}, {WIDTH}};
+	static const int rank[] = {2, 3, 2, 2, 1};
+	uint64_t state = 5;
+	char text[600];
+	om_tensor in[5];
+	bench b;
+
+	snprintf(text, sizeof text, "program \"\" ir 10 opset 22 opset com.microsoft 1\n^main(%%x: float32[%d,%d], %%w: uint8[%d,4,%d], "
+		"%%s: float32[%d,4], %%z: uint8[%d,%d], %%b: float32[%d]) {\n\t%%y = com.microsoft::MatMulNBits(%%x, %%w, %%s, %%z, _, %%b) "
+		"{K = %d, N = %d, bits = %d, block_size = 32}\n\tret %%y\n}\n", ROWS, LENGTH, WIDTH, (int)bytes, WIDTH, WIDTH, (int)zeros, WIDTH,
+		LENGTH, WIDTH, bits);
+	unit_start(&b, text, "inline,shapes,fold");
+	for (int k = 0; k < 5; k++) {
+		const bool is_real = k == 0 || k == 2 || k == 4;
+		in[k] = (om_tensor){.type = is_real ? OM_FLOAT32 : OM_UINT8, .shape = om_shape_of(rank[k], dims[k])};
+		const int64_t n = om_shape_count(&in[k].shape);
+		in[k].data = is_real ? (void *)random_floats(&state, n) : random_bytes(&state, n);
+	}
+	CU_ASSERT_FATAL(is_ok(b.s, bench_exec(&b, &o)));
+	CU_ASSERT(is_ok(b.s, om_exec_output(b.e, 0, y, ROWS * WIDTH * sizeof *y)));
+	CU_ASSERT_FATAL(is_ok(b.s, bench_run(&b, in, 5)));
+	for (int k = 0; k < 5; k++)
+		free(in[k].data);
+	bench_close(&b);
+}
+
+static void
+many_rows(void)
+{
+	static float fast[ROWS * WIDTH], precise[ROWS * WIDTH];
+
+	for (int bits = 4; bits <= 8; bits += 4) {
+		bool agree = true;
+		run_op(bits, false, fast);
+		run_op(bits, true, precise);
+		for (int i = 0; i < ROWS * WIDTH; i++)
+			agree = agree && fabs((double)fast[i] - (double)precise[i]) < 2e-5 * (bits == 4 ? 16 : 256) * 4;
+		CU_ASSERT(agree);
+	}
+}
+
 static CU_TestInfo nbits_tests[] = {
 	{"products of rounded rows are right", rounded_products},
 	{"rounded rows that are not finite give NaN", not_a_number},
 	{"products are right", products},
+	{"of many rows the reference agrees", many_rows},
 	{"of 8 bits and what is infinite are infinite", infinite_elements},
 	CU_TEST_INFO_NULL,
 };
