@@ -23,6 +23,7 @@ struct rows {
 	int64_t first, n;
 	float *gates, *rest, *h, *c, *next;
 	int64_t gates_row, rest_row, state_row;
+	bool from_last;           /* panels are read from the last one on: every second step */
 };
 
 static int64_t
@@ -52,16 +53,29 @@ add_columns(const float *h, const float *p, int64_t hidden, float *gates, const 
 		vec_store(gates + v * VL, sum[v]);
 }
 
-static void
-add_row(const float *h, const float *p, int64_t hidden, float *gates, int64_t n)
+/* `n` columns are those of one panel, or of two where there are so many sums. */
+INLINE void
+add_panels(const float *h, const float *p, int64_t hidden, float *gates, int64_t n)
 {
-	int64_t j = 0;
-
-	for (; SUMS > VECS && j + 2 * PANEL <= n; j += 2 * PANEL)
-		add_columns(h, p + j * hidden, hidden, gates + j, SUMS);
-	for (; j < n; j += PANEL)
+	if (SUMS > VECS && n > PANEL) {
+		add_columns(h, p, hidden, gates, SUMS);
+		return;
+	}
+	for (int64_t j = 0; j < n; j += PANEL)
 		for (int v = 0; v < VECS; v += SUMS)
 			add_columns(h, p + j * hidden + v * VL, hidden, gates + j + v * VL, SUMS < VECS ? SUMS : VECS);
+}
+
+/* If R is larger than the cache, the panels that were read last are still there: the next step reads them first. */
+static void
+add_row(const float *h, const float *p, int64_t hidden, float *gates, int64_t n, bool from_last)
+{
+	const int64_t all = whole(n), pair = 2 * PANEL, pairs = (all + pair - 1) / pair;
+
+	for (int64_t i = 0; i < pairs; i++) {
+		const int64_t j = (from_last ? pairs - 1 - i : i) * pair;
+		add_panels(h, p + j * hidden, hidden, gates + j, all - j < pair ? all - j : pair);
+	}
 }
 
 static void
@@ -84,7 +98,7 @@ static void
 add_product(const struct rows *s, const float *h, const float *p, float *gates, int64_t gates_row, int64_t n)
 {
 	if (s->n == 1)
-		add_row(h, p, s->l->hidden, gates, n);
+		add_row(h, p, s->l->hidden, gates, n, s->from_last);
 	else
 		add_rows(s, h, p, gates, gates_row, n);
 }
@@ -262,6 +276,7 @@ run(const om_recurrent *l, int64_t first, int64_t n, float *room)
 	start_state(&s, l->initial_c, s.c);
 	start_state(&s, NULL, s.next);
 	for (int64_t t = 0; t < l->steps; t++) {
+		s.from_last = t % 2;
 		step[l->kind](&s, t);
 		put_states(&s, t);
 	}
