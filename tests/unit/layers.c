@@ -63,7 +63,7 @@ sum_at(const struct trial *t, int64_t image, const int64_t *o, int64_t channel)
 	return sum;
 }
 
-/* Relu and SiLU stand for the two ways of applying an activation; the others have tests of their own. */
+/* Those that tiles apply; SiLU stands for all others, which have tests of their own. */
 static double
 activated(const om_epilogue *e, double x)
 {
@@ -71,6 +71,7 @@ activated(const om_epilogue *e, double x)
 	case OM_ACT_RELU: return x < 0 ? 0 : x;
 	case OM_ACT_CLIP: return x < (double)e->alpha ? (double)e->alpha : x > (double)e->beta ? (double)e->beta : x;
 	case OM_ACT_HARD_SWISH: return x * fmin(fmax(x / 6 + 0.5, 0), 1);
+	case OM_ACT_LEAKY_RELU: return x < 0 ? (double)e->alpha * x : x;
 	case OM_ACT_SILU: return x / (1 + exp(-x));
 	default: return x;
 	}
@@ -96,12 +97,12 @@ compute(struct trial *t)
 static void
 choose(om_layer *l, uint64_t *state)
 {
-	static const om_act acts[] = {OM_ACT_NONE, OM_ACT_RELU, OM_ACT_CLIP, OM_ACT_HARD_SWISH, OM_ACT_SILU};
+	static const om_act acts[] = {OM_ACT_NONE, OM_ACT_RELU, OM_ACT_CLIP, OM_ACT_HARD_SWISH, OM_ACT_LEAKY_RELU, OM_ACT_SILU};
 
 	*l = (om_layer){.batch = 1 + (int64_t)om_rng_below(state, 3), .group = om_rng_below(state, 4) ? 1 : 1 + (int64_t)om_rng_below(state, 3),
 		.channels_in = 1 + (int64_t)om_rng_below(state, 40), .channels_out = 1 + (int64_t)om_rng_below(state, 75),
 		.halves = om_rng_below(state, 2) ? OM_HALVES_ALWAYS : OM_HALVES_NEVER,
-		.epilogue = {.act = acts[om_rng_below(state, 5)], .alpha = -0.5f, .beta = 0.75f}};
+		.epilogue = {.act = acts[om_rng_below(state, sizeof acts / sizeof acts[0])], .alpha = -0.5f, .beta = 0.75f}};
 	choose_window(l, state, 4, true);
 	if (om_rng_below(state, 4) == 0) {
 		l->is_channels_first = true;

@@ -269,12 +269,19 @@ set_rows(struct block *b, const struct rows *r)
 
 /* ---- Blocks. ---- */
 
+/* Is the activation one of those that tiles apply, besides the clamp? */
+static bool
+is_of_tiles(om_act act)
+{
+	return act == OM_ACT_HARD_SWISH || act == OM_ACT_LEAKY_RELU;
+}
+
 static void
 activate(const struct block *b, const struct rows *r, int64_t column, int64_t columns)
 {
 	const om_epilogue *e = &b->l->epilogue;
 
-	if (b->clamps || e->act == OM_ACT_NONE || e->act == OM_ACT_HARD_SWISH)
+	if (b->clamps || e->act == OM_ACT_NONE || is_of_tiles(e->act))
 		return;
 	for (int64_t k = 0; k < r->n; k++)
 		activate_row(b->y + (b->first + r->first + k) * b->tile.c_row + column, columns, e);
@@ -296,7 +303,7 @@ run_tile(struct block *b, const struct rows *r, int64_t column, int64_t columns)
 	b->tile.residual = !is_first ? b->tile.c : b->d->residual ? b->d->residual + (b->y - b->d->y) + at : NULL;
 	b->tile.bias = is_first ? b->bias : NULL;
 	b->tile.clamps = is_last && b->clamps;
-	b->tile.is_hard_swish = is_last && b->l->epilogue.act == OM_ACT_HARD_SWISH;
+	b->tile.act = is_last && is_of_tiles(b->l->epilogue.act) ? b->l->epilogue.act : OM_ACT_NONE;
 	OM_TABLE(om_tile_run)(&b->tile, r->n, column, columns);
 	if (is_last)
 		activate(b, r, column, columns);
@@ -501,7 +508,7 @@ set_tile(struct block *b, int64_t group)
 
 	b->weights = b->d->weights + group * panels * panel;
 	b->depth = b->p->k;
-	b->tile = (struct om_tile){.panel = panel, .weights = b->weights, .is_sliced = b->p->depth < b->p->k, .has_halves = has_halves(l),
+	b->tile = (struct om_tile){.alpha = e->alpha, .panel = panel, .weights = b->weights, .is_sliced = b->p->depth < b->p->k, .has_halves = has_halves(l),
 		.c_row = l->group * l->channels_out,
 		.low = e->act == OM_ACT_RELU ? 0 : e->alpha, .high = e->act == OM_ACT_RELU ? __builtin_inff() : e->beta};
 	b->bias = b->d->bias ? b->d->bias + group * l->channels_out : NULL;

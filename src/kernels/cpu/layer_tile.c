@@ -35,6 +35,15 @@ weights_at(const float *b, int64_t panel, int v)
 	return b + v / PANEL_VECS * panel + v % PANEL_VECS * VL;
 }
 
+/* The activation, unless it is the clamp. */
+INLINE vec
+tile_activate(const struct om_tile *t, vec x)
+{
+	if (t->act == OM_ACT_HARD_SWISH)
+		return vec_activate(x, OM_ACT_HARD_SWISH, 0, 0);
+	return t->act == OM_ACT_LEAKY_RELU ? vec_activate(x, OM_ACT_LEAKY_RELU, t->alpha, 0) : x;
+}
+
 /* Store the first `n` columns of a vector. */
 INLINE void
 finish_some(const struct om_tile *t, vec x, int64_t at, int64_t column, int64_t n)
@@ -43,8 +52,7 @@ finish_some(const struct om_tile *t, vec x, int64_t at, int64_t column, int64_t 
 		x += vec_load_some(t->bias + column, n);
 	if (t->residual)
 		x += vec_load_some(t->residual + at, n);
-	if (t->is_hard_swish)
-		x = vec_activate(x, OM_ACT_HARD_SWISH, 0, 0);
+	x = tile_activate(t, x);
 	vec_store_some(t->c + at, t->clamps ? vec_clamp(x, t->low, t->high) : x, n);
 }
 
@@ -105,12 +113,22 @@ store_all(const struct om_tile *t, vec sum[][WIDEST], const int rows, const int 
 				sum[i][v] += load_columns(from + v * VL, v == end, last);
 		}
 	}
-	if (t->is_hard_swish) {
+	if (t->act == OM_ACT_HARD_SWISH) {
 		UNROLL
 		for (int i = 0; i < rows; i++, c += step) {
 			UNROLL
 			for (int v = 0; v < vecs; v++)
 				store_columns(c + v * VL, vec_activate(sum[i][v], OM_ACT_HARD_SWISH, 0, 0), v == end, last);
+		}
+		return;
+	}
+	if (t->act == OM_ACT_LEAKY_RELU) {
+		const float alpha = t->alpha;
+		UNROLL
+		for (int i = 0; i < rows; i++, c += step) {
+			UNROLL
+			for (int v = 0; v < vecs; v++)
+				store_columns(c + v * VL, vec_activate(sum[i][v], OM_ACT_LEAKY_RELU, alpha, 0), v == end, last);
 		}
 		return;
 	}
@@ -249,7 +267,7 @@ half_tile(const struct om_tile *t, const struct place *p, const int rows)
 		vec x = vec_of_half(sum[i]) + bias;
 		if (t->residual)
 			x += vec_load_some(t->residual + at, p->n);
-		x = t->is_hard_swish ? vec_activate(x, OM_ACT_HARD_SWISH, 0, 0) : vec_clamp(x, low, high);
+		x = t->act == OM_ACT_NONE ? vec_clamp(x, low, high) : tile_activate(t, x);
 		if (p->n == VL / 2)
 			memcpy(t->c + at, &x, sizeof(half_vec));
 		else

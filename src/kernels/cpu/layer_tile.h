@@ -7,6 +7,7 @@
 #ifndef OM_LAYER_TILE_H
 #define OM_LAYER_TILE_H
 
+#include "kernels/cpu/epilogue.h"
 #include "kernels/cpu/layer_plan.h"
 #include "kernels/cpu/simd.h"
 
@@ -32,7 +33,8 @@ struct om_tile {
 	const float *bias;        /* from column 0 on; NULL: none */
 	const float *residual;    /* as c; NULL: none */
 	bool has_halves;          /* the last columns may be half a vector */
-	bool is_hard_swish;       /* the activation is HardSwish; no other one, no clamp */
+	om_act act;               /* HardSwish or LeakyRelu, without a clamp; OM_ACT_NONE: none, or the clamp */
+	float alpha;              /* of LeakyRelu */
 	bool clamps;
 	float low, high;
 };
