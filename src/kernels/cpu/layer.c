@@ -14,7 +14,9 @@ enum {
 	PANELS_BYTES = 256 << 10, /* of weights that stay in the L2 cache */
 	INPUT_BYTES = 256 << 10,  /* of transformed inputs of a block of tiles, */
 	LEAST_INPUT = 48 << 10,   /* and of those of small images, */
-	NEAR_WEIGHTS = 3 << 19,   /* with weights that are read from a near cache for each block */
+	NEAR_WEIGHTS = 3 << 19,   /* with weights that are read from a near cache for each block; */
+	FAR_INPUT = 1 << 20,      /* with others, the most for a block of */
+	FAR_TILES = 24,           /* tiles, which take as long as their weights */
 	STRIP_BYTES = 96 << 10,   /* of an interleaved strip */
 	PIECES = 16,              /* that are worth having, for workers to share */
 	TILE_ROWS = 12,
@@ -168,6 +170,13 @@ apart(uint64_t n)
 	return om_size_sum(n, 16);
 }
 
+/* Are the weights read from a near cache? */
+static bool
+is_near(const om_layer *l)
+{
+	return om_size_product(om_layer_weights(l), sizeof(float)) <= NEAR_WEIGHTS;
+}
+
 /* Scratch is a part of the arena: that of a small layer is no larger than its images need. */
 static int64_t
 usual_input_bytes(const om_layer *l)
@@ -176,9 +185,21 @@ usual_input_bytes(const om_layer *l)
 	const uint64_t out = om_size_product((uint64_t)volume(l->out), (uint64_t)l->channels_out);
 	const uint64_t images = om_size_product(om_size_product(om_size_sum(in, out), (uint64_t)l->batch), (uint64_t)l->group);
 
-	if (om_size_product(om_layer_weights(l), sizeof(float)) > NEAR_WEIGHTS || images > INPUT_BYTES)
+	if (!is_near(l) || images > INPUT_BYTES)
 		return INPUT_BYTES;
 	return between((int64_t)images, LEAST_INPUT, INPUT_BYTES);
+}
+
+/* Tiles of a block, each of so many bytes. */
+static int64_t
+most_tiles(const om_layer *l, uint64_t tile)
+{
+	const int64_t bytes = scaled(l, usual_input_bytes(l)), far = scaled(l, FAR_INPUT);
+	const int64_t most = tile > (uint64_t)bytes ? TILE_ROWS : between(bytes / (int64_t)tile, TILE_ROWS, 1 << 20);
+
+	if (is_near(l) || most >= FAR_TILES)
+		return most;
+	return tile > (uint64_t)far ? TILE_ROWS : between(far / (int64_t)tile, most, FAR_TILES);
 }
 
 static void
@@ -195,13 +216,13 @@ plan_tiles(const om_layer *l, om_layer_plan *p)
 	p->k = om_quotient_up(l->channels_in, 16) * 16;
 	p->taps = l->kernel[0];
 	const uint64_t tile = om_size_product(om_size_product((uint64_t)p->k + 1, (uint64_t)p->taps), (uint64_t)elements * 4);
-	const int64_t bytes = scaled(l, usual_input_bytes(l));
-	const int64_t most = tile > (uint64_t)bytes ? TILE_ROWS : between(bytes / (int64_t)tile, TILE_ROWS, 1 << 20);
+	const int64_t most = most_tiles(l, tile);
 	p->block = om_quotient_up(p->rows, om_quotient_up(p->rows, most) + !p->rows);
 	p->block = p->rows <= most ? p->rows : om_quotient_up(p->block, TILE_ROWS) * TILE_ROWS;
 	p->blocks = p->rows ? om_quotient_up(p->rows, p->block) : 0;
-	if (p->blocks > 1 && p->rows % p->block && p->rows % p->block <= p->block / 3) {    /* no short one, which reads all weights too */
-		p->blocks--;
+	const int64_t rest = p->blocks > 1 ? p->rows % p->block : 0;
+	if (rest && rest <= p->block / 3 && p->blocks <= (p->block > TILE_ROWS ? PIECES : 2)) {
+		p->blocks--;     /* a short one joins the others: all weights would be read for it, too */
 		p->block = om_quotient_up(p->rows, p->blocks);
 	}
 	const uint64_t row = om_size_product((uint64_t)p->k, (uint64_t)p->taps);
