@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "eager/eager_internal.h"
 #include "kernels/sim/sim.h"
 #include "memory_walk.h"
 #include "onnxmem/eager.h"
