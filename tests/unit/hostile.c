@@ -211,6 +211,25 @@ attributes_and_inputs_out_of_range_are_refused(void)
 	}
 }
 
+/* The bias of an attention is for all keys, those of the cache among them: here it has those of the input alone. */
+static void
+scores_bound_what_is_read(void)
+{
+	bench t;
+	om_exec *e = NULL;
+
+	const om_status planned = plan(&t, "program \"t\" ir 8 opset 17 opset com.microsoft 1\n"
+		"^g(%x: float32[1,2,8], %w: float32[8,24], %b: float32[24], %past: float32[2,1,2,3,4], %bias: float32[1,2,2,2]) {\n"
+		"	%y, %present = com.microsoft::Attention(%x, %w, %b, _, %past, %bias) {num_heads = 2}\n"
+		"	ret %y, %present\n"
+		"}\n");
+	const om_status st = planned ? planned : om_exec_new(t.s, t.p, t.p->plan, NULL, &e);
+	CU_ASSERT_EQUAL(st, OM_SHAPE);
+	CU_ASSERT(is_said(&t, "attention_bias cannot be broadcast"));
+	om_exec_free(e);
+	bench_close(&t);
+}
+
 /* NaN, infinities and numbers out of range become integers in the same way on every processor. */
 static void
 floats_saturate_as_integers(void)
@@ -282,6 +301,7 @@ static CU_TestInfo hostile_tests[] = {
 	{"elements do not decide against the plan", elements_do_not_decide_against_the_plan},
 	{"computed constants do not decide against declared shapes", computed_constants_do_not_decide_against_declared_shapes},
 	{"attributes and inputs out of range are refused", attributes_and_inputs_out_of_range_are_refused},
+	{"scores bound what is read of a bias", scores_bound_what_is_read},
 	{"floats saturate as integers", floats_saturate_as_integers},
 	{"bodies without kernels are refused", bodies_without_kernels_are_refused},
 	{"references outside of functions are refused", references_outside_functions_are_refused},
