@@ -307,6 +307,9 @@ wrong_order(void)
 	expect_bad(&t, "a is used in steps 0 to 2, but planned to live from 1 to 2: the plan is for another order");
 	t.place[l.a->id].live.first = 0;
 	expect_good(&t);
+	t.place[l.a->id].live.range = (const om_steps[]){{0, 0}, {2, 2}};
+	t.place[l.a->id].live.nrange = 2;
+	expect_bad(&t, "a is used in step 2, but its lifetime in the plan has a gap before");
 	finish(&t);
 }
 
