@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import signal
 from typing import Any
 
@@ -344,14 +345,14 @@ def test_sets(tmp_path: pathlib.Path, first: str, step: str) -> None:
     assert stats.cache_bytes == held and stats.arena_bytes > 0
 
 
-def test_sets_with_windows(tmp_path: pathlib.Path, models: pathlib.Path) -> None:
-    """The first part leaves more rows than the window of the step has."""
+def windows(models: pathlib.Path, folder: pathlib.Path, **dims: Any) -> pathlib.Path:
+    """The manifest of a set whose first part leaves all rows, and whose step has a window of four."""
     onnx = pytest.importorskip("onnx")
     step = onnx.load(str(models / "group_decoder.onnx"))
     for node in step.graph.node:
         if node.op_type == "GroupQueryAttention":
             node.attribute.append(onnx.helper.make_attribute("local_window_size", 4))
-    onnx.save(step, str(tmp_path / "step.onnx"))
+    onnx.save(step, str(folder / "step.onnx"))
     past = [one for one in step.graph.input if one.name.startswith("past")]
     for node in step.graph.node:
         for k, name in enumerate(node.input):
@@ -359,10 +360,36 @@ def test_sets_with_windows(tmp_path: pathlib.Path, models: pathlib.Path) -> None
                 node.input[k] = ""
     for one in past:
         step.graph.input.remove(one)
-    onnx.save(step, str(tmp_path / "first.onnx"))
+    onnx.save(step, str(folder / "first.onnx"))
     links = [[f"first.present.*.{what}", f"step.past_key_values.*.{what}", f"step.present.*.{what}"] for what in ("key", "value")]
-    parts = [{"name": name, "model": f"{name}.onnx"} for name in ("first", "step")]
-    (tmp_path / "set.json").write_text(json.dumps({"schema": "onnxmem-set/1", "parts": parts, "links": links, "order": ["first", ["step"]]}))
+    parts = [{"name": name, "model": f"{name}.onnx", "dims": dims.get(name, {})} for name in ("first", "step")]
+    (folder / "set.json").write_text(json.dumps({"schema": "onnxmem-set/1", "parts": parts, "links": links, "order": ["first", ["step"]]}))
+    return folder / "set.json"
+
+
+@pytest.mark.parametrize("tokens", [3, 4, 6])
+def test_rings_of_sets(tokens: int, tmp_path: pathlib.Path, models: pathlib.Path, command: Any) -> None:
+    """The command has rings as well: rows that a part left in order, more or fewer, go where those of their positions are."""
+    manifest = windows(models, tmp_path, first={"sequence_length": [1, 6], "total_sequence_length": "sequence_length"},
+                       step={"sequence_length": 1, "past_sequence_length": [1, 12], "total_sequence_length": "past_sequence_length + 1"})
+    runs: list[object] = []
+    for k in range(6):
+        ids, rows = ([3, 1, 4, 9, 2, 6][:tokens], tokens) if k == 0 else ([5 * k % 24], tokens + k)
+        np.savez(tmp_path / f"{k}.npz", input_ids=np.array([ids]), attention_mask=np.ones((1, rows), np.int64))
+        runs += ["--run", f"{'step' if k else 'first'}={tmp_path / f'{k}.npz'}"]
+    for name, options in (("rows", []), ("rings", ["--capacity", 16, "--rings", "--poison"])):
+        printed = command("set", "run", manifest, *runs, "--target", "cpu", "--save", tmp_path / name, *options)
+    assert [int(n) for n in re.findall(r"copied (\d+) bytes", printed)] == [0, 0 if tokens == 4 else 2 * 2 * min(tokens, 4) * 64, 0, 0, 0, 0]
+    for k in range(6):
+        file = f"{k}-{'step' if k else 'first'}.npz"
+        with np.load(tmp_path / "rows" / file) as rows, np.load(tmp_path / "rings" / file) as rings:
+            assert np.abs(rows["logits"] - rings["logits"]).max() < 1e-4
+            assert k == 0 or rings["present.0.key"].shape[2] == 4
+
+
+def test_sets_with_windows(tmp_path: pathlib.Path, models: pathlib.Path) -> None:
+    """The first part leaves more rows than the window of the step has."""
+    windows(models, tmp_path)
     for prompt in (PROMPT, [3, 1, 4, 1], [3, 1, 4, 1, 5, 2, 6, 5]):
         alone = list(onnxmem.generate(tmp_path / "step.onnx", prompt, max_tokens=12))
         generation = onnxmem.generate(tmp_path / "set.json", prompt, max_tokens=12)

@@ -25,6 +25,7 @@ struct content {
 	om_tensor t;             /* with the shape of the model; its data is that buffer */
 	int axis;
 	int64_t capacity;        /* rows along `axis` that the buffer has room for; 0: the rows are dense */
+	int64_t ring;            /* rows of the ring that has the last of those of the shape; 0: it is none */
 };
 
 /* A part in runs. */

@@ -11,6 +11,7 @@
 #include "base/row_blocks.h"
 #include "base/system.h"
 #include "ir/binding.h"
+#include "opdef/cpu_domain.h"
 #include "set/set.h"
 
 enum { LOW = 0xfd, HIGH = 0x7f };  /* as poison of the executor */
@@ -128,6 +129,81 @@ spread(om_set *x, struct content *c, int axis, int64_t capacity)
 	x->copied += (uint64_t)b.n * b.row * (uint64_t)rows;
 	c->axis = axis;
 	c->capacity = capacity;
+}
+
+/* ---- Rings, which the pass capacity makes: only one attention reads and writes them. ---- */
+
+enum { RING_AXIS = 2 };
+
+static bool
+has_rings(const om_op *op)
+{
+	return op && strcmp(op->domain, OM_CPU_DOMAIN) == 0 && strcmp(op->type, "GroupQueryAttention") == 0;
+}
+
+/* Its rows as an input; 0: it is no ring. */
+static int64_t
+ring_of(const om_value *input)
+{
+	return input->nuse > 0 && has_rings(input->first_use->op) && input->first_use->index > 2 ? input->shape.dim[RING_AXIS] : 0;
+}
+
+/* Put the last rows where a ring of `ring` rows has those of their positions, in the buffer where they are. */
+static om_status
+make_ring(om_set *x, struct content *c, int64_t ring)
+{
+	if (c->ring == ring)
+		return OM_OK;
+	if (c->ring)
+		return om_fail(x->session, OM_UNSUPPORTED, "a cache has a ring of %lld rows in one part, and of %lld in another", (long long)c->ring,
+			(long long)ring);
+	spread(x, c, 0, 0);
+	c->ring = ring;
+	const om_row_blocks b = om_row_blocks_of(c->t.type, &c->t.shape, RING_AXIS);
+	const int64_t rows = c->t.shape.dim[RING_AXIS], first = rows > ring ? rows - ring : 0;
+	if (rows == ring)
+		return OM_OK;
+	char *from = malloc((size_t)((uint64_t)b.n * b.row * (uint64_t)rows) + 1), *to = c->t.data;
+
+	if (!from)
+		return om_fail(x->session, OM_MEMORY, "cannot allocate %lld rows of a cache", (long long)rows);
+	memcpy(from, to, (size_t)((uint64_t)b.n * b.row * (uint64_t)rows));
+	memset(to, 0, (size_t)((uint64_t)b.n * b.row * (uint64_t)ring));
+	for (int64_t n = 0; n < (int64_t)b.n; n++)
+		for (int64_t i = first; i < rows; i++)
+			memcpy(to + (size_t)((n * ring + i % ring) * (int64_t)b.row), from + (size_t)((n * rows + i) * (int64_t)b.row), (size_t)b.row);
+	free(from);
+	x->copied += (uint64_t)b.n * b.row * (uint64_t)(rows - first);
+	return OM_OK;
+}
+
+/* Give what is in memory the form that the input has. */
+static om_status
+give_form(om_set *x, const struct part *p, uint32_t k, struct content *c)
+{
+	const om_value *v = p->run.prog->first->param[k];
+	const om_io_alias *a = om_set_rows_of(p->run.prog, k, false);
+
+	if (ring_of(v))
+		return make_ring(x, c, ring_of(v));
+	if (c->ring)
+		return om_fail(x->session, OM_UNSUPPORTED, "input %s of part %s has the rows of a cache in order, and another part has a ring of them",
+			v->name, p->pub.name);
+	spread(x, c, a ? a->axis : 0, a ? v->shape.dim[a->axis] : 0);
+	return OM_OK;
+}
+
+/* Rows of all positions after a run whose output is a ring: those before it, and the new ones. */
+static int64_t
+rows_after(const om_set *x, const struct part *p, const om_op *op, uint32_t cache)
+{
+	const om_block *graph = p->run.prog->first;
+	int64_t before = 0;
+
+	for (uint32_t k = 0; k < graph->nparam; k++)
+		if (graph->param[k] == op->in[cache] && p->in[k] >= 0)
+			before = x->content[p->in[k]].t.shape.dim[RING_AXIS];
+	return before + op->in[0]->shape.dim[1];
 }
 
 /* ---- A plan for the sizes. ---- */
@@ -317,8 +393,7 @@ give_inputs(om_set *x, struct part *p)
 		struct content *c = &x->content[p->in[k]];
 		if (!c->is_valid)
 			continue;
-		const om_io_alias *a = om_set_rows_of(p->run.prog, k, false);
-		spread(x, c, a ? a->axis : 0, a ? graph->param[k]->shape.dim[a->axis] : 0);
+		OM_TRY(give_form(x, p, k, c));
 		om_tensor t = c->t;
 		t.shape = graph->param[k]->shape;
 		OM_TRY(om_exec_input(p->run.exec, k, &t));
@@ -361,8 +436,14 @@ take_outputs(om_set *x, struct part *p)
 		const om_io_alias *a = om_set_rows_of(p->run.prog, k, true);
 		const uint32_t buffer = target_of(x, p, k);
 		struct content *c = &x->content[p->out[k]];
+		const om_value *v = p->run.prog->first->result[k];
+		const int64_t rows = has_rings(v->def) ? rows_after(x, p, v->def, v == v->def->out[1] ? 3 : 4) : 0;
 		*c = (struct content){.is_valid = true, .buffer = buffer, .t = *t};
 		c->t.data = buffer_of(x, &x->value[p->out[k]], buffer);
+		if (rows) {
+			c->ring = t->shape.dim[RING_AXIS];
+			c->t.shape.dim[RING_AXIS] = rows;
+		}
 		if (a) {
 			c->axis = a->axis;
 			c->capacity = t->shape.dim[a->axis];
