@@ -16,7 +16,6 @@
 #include "ir/equal.h"
 #include "ir/query.h"
 #include "onnxmem/pass.h"
-#include "opdef/op_context.h"
 #include "opdef/rewrite_internal.h"
 
 enum {
