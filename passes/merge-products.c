@@ -104,7 +104,7 @@ merged(om_rewriter *w, const om_match *m)
 	om_op_add_int(om_rewrite_prog(w), rows->def, "axis", 0);
 	om_value *y = om_rewrite_op(w, product, NULL, product->nin, (om_value *[]){rows, product->in[1], om_op_input(product, 2)});
 	const om_shape *s = &concat->out[0]->shape;
-	if (s->rank == 2)
+	if (s->rank == 2 && s->dim[1] == product->out[0]->shape.dim[1])
 		return y;
 	om_value *shape = om_rewrite_ints(w, om_printf(om_rewrite_mem(w), "%s_shape", concat->out[0]->name), (size_t)s->rank, s->dim);
 	return om_rewrite_op_of(w, concat, "", "Reshape", 14, 2, (om_value *[]){y, shape});
