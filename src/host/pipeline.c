@@ -122,7 +122,7 @@ make_one_program(const struct search *w, const char *passes, bool *is_one)
 static bool
 rewrites(const char *pass)
 {
-	return strncmp(pass, "fuse", 4) == 0 || strncmp(pass, "lower-", 6) == 0;
+	return strncmp(pass, "fuse", 4) == 0 || strncmp(pass, "lower-", 6) == 0 || strncmp(pass, "merge-", 6) == 0;
 }
 
 static const char *
