@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import pathlib
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -105,3 +107,22 @@ def test_progress_of_a_plan_is_ended(models: pathlib.Path) -> None:
         raise onnxmem.StopSearch
     report = onnxmem.report(models / "trained.onnx", progress=stop)
     assert report.arena_bytes >= report.lower_bound
+
+
+def test_others_run_meanwhile(models: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """A call waits for a pipe, which another thread fills: without the interpreter's lock, or neither would end."""
+    script = tmp_path / "meanwhile.py"
+    script.write_text(
+        "import os, sys, threading, onnxmem\n"
+        "model, pipe = sys.argv[1:]\n"
+        "os.mkfifo(pipe)\n"
+        "got = []\n"
+        "reader = threading.Thread(target=lambda: got.append(onnxmem.report(pipe).arena_bytes))\n"
+        "reader.start()\n"
+        "with open(model, 'rb') as source, open(pipe, 'wb') as to:\n"
+        "    to.write(source.read())\n"
+        "reader.join()\n"
+        "print(got[0])\n")
+    done = subprocess.run([sys.executable, str(script), str(models / "digits.onnx"), str(tmp_path / "pipe")], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == onnxmem.report(models / "digits.onnx").arena_bytes
