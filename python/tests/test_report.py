@@ -80,6 +80,16 @@ def test_models_come_from_paths_bytes_and_protos(models: pathlib.Path) -> None:
         onnxmem.report(3)   # type: ignore[arg-type]
 
 
+def test_viewers_show_a_summary(models: pathlib.Path) -> None:
+    """The entry of the metadata that is for people, by the names that Netron shows."""
+    model = onnx.load(str(models / "digits.onnx"))
+    planned = onnxmem.plan(model)
+    assert isinstance(planned, onnx.ModelProto)
+    shown = {entry.key: entry.value for entry in planned.metadata_props}["org.onnxmem.plan.summary"]
+    report = onnxmem.report(model)
+    assert shown == f"arena={report.arena_bytes} lower={report.lower_bound} naive={report.naive_bytes} status=optimal"
+
+
 def test_external_data_of_a_model_from_memory(models: pathlib.Path) -> None:
     data = (models / "external.onnx").read_bytes()
     assert onnxmem.report(data, folder=models).total_bytes == onnxmem.report(models / "external.onnx").total_bytes
