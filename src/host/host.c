@@ -103,7 +103,10 @@ om_host_new_with(om_session *s, om_pass_entry *const *built_in, size_t n, const 
 {
 	struct construction c = {s, built_in, n, path, NULL};
 
-	return om_guarded(s, construct, &c) == OM_OK ? c.h : NULL;
+	if (om_guarded(s, construct, &c) == OM_OK)
+		return c.h;
+	om_guard_fail(sizeof *c.h);  /* returns where there is no guard around */
+	return NULL;
 }
 
 /* Modules are never unloaded: passes are static data in them, and leak reports require their
