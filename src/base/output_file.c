@@ -190,6 +190,8 @@ use_stream(struct output *o, int fd)
 	if (o->to)
 		return OM_OK;
 	const int error = errno;
+	if (fd >= 0 && o->temporary)
+		unlink(o->temporary);
 	if (fd >= 0)
 		close(fd);
 	return fail_write(o->session, o->path, error);
