@@ -14,9 +14,10 @@ enum {
 	PANELS_BYTES = 256 << 10, /* of weights that stay in the L2 cache */
 	INPUT_BYTES = 256 << 10,  /* of transformed inputs of a block of tiles, */
 	LEAST_INPUT = 48 << 10,   /* and of those of small images, */
-	NEAR_WEIGHTS = 3 << 19,   /* with weights that are read from a near cache for each block; */
+	NEAR_WEIGHTS = 4 << 19,   /* with weights that are read from a near cache for each block; */
 	FAR_INPUT = 1 << 20,      /* with others, the most for a block of */
 	FAR_TILES = 24,           /* tiles, which take as long as their weights */
+	FEW_BLOCKS = 4,           /* of which one is a large part of the time */
 	STRIP_BYTES = 96 << 10,   /* of an interleaved strip */
 	PIECES = 16,              /* that are worth having, for workers to share */
 	TILE_ROWS = 12,
@@ -221,7 +222,7 @@ plan_tiles(const om_layer *l, om_layer_plan *p)
 	p->block = p->rows <= most ? p->rows : om_quotient_up(p->block, TILE_ROWS) * TILE_ROWS;
 	p->blocks = p->rows ? om_quotient_up(p->rows, p->block) : 0;
 	const int64_t rest = p->blocks > 1 ? p->rows % p->block : 0;
-	if (rest && rest <= p->block / 3 && p->blocks <= (p->block > TILE_ROWS ? PIECES : 2)) {
+	if (rest && rest <= p->block / 3 && p->blocks <= (p->block > TILE_ROWS ? FEW_BLOCKS : 2) && usual_input_bytes(l) == INPUT_BYTES) {
 		p->blocks--;     /* a short one joins the others: all weights would be read for it, too */
 		p->block = om_quotient_up(p->rows, p->blocks);
 	}
