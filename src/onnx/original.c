@@ -171,7 +171,9 @@ append(om_session *s, const om_model *m, om_arena *mem, FILE *to)
 		original = (om_bytes){m->whole->data, m->whole->size};
 	OM_TRY(written_bytes(s, m, mem, to, &from));
 	const char *text = entry_text(mem, from, original);
-	if (!text || strlen(text) + from.size > INT32_MAX - 128)
+	if (!text)
+		return om_fail(s, OM_MEMORY, "%s: not enough memory for what the planned file keeps of the original", m->name);
+	if (strlen(text) + from.size > INT32_MAX - 128)
 		om_warn(s, "%s: the original is not kept in the planned file, which would be larger than 2 GiB", m->name);
 	else
 		put_entry(mem, to, text);
