@@ -106,14 +106,22 @@ axis_of_rows(const struct step *w, const om_value *past, const om_value *present
 	return -1;
 }
 
+/* An attribute of an op that may be unknown, so that nothing was checked; 0: it is absent or no integer. */
+static int64_t
+integer_of(const om_op *op, const char *name)
+{
+	const om_attr *a = om_attr_find(op, name);
+
+	return a && a->kind == OM_ATTR_INT ? *a->i : 0;
+}
+
 /* The rows of a cache that slides; 0: it grows. */
 static int64_t
 sliding_rows(const om_value *present)
 {
 	const om_op *op = present->def && is(present->def->type, "GroupQueryAttention") ? present->def : NULL;
-	const om_attr *slides = op ? om_attr_find(op, "sliding_window_cache") : NULL, *window = slides && *slides->i ? om_attr_find(op, "local_window_size") : NULL;
 
-	return window ? *window->i : 0;
+	return op && integer_of(op, "sliding_window_cache") ? integer_of(op, "local_window_size") : 0;
 }
 
 struct other {
