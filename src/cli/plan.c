@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -75,13 +76,16 @@ om_cli_read_back(om_cli *c, const char *path)
 static om_status
 write_alone(om_cli *c, const char *path)
 {
+	struct stat of;
+
 	OM_TRY(write_sidecar(c, path));
-	if (strcmp(path, "-") == 0)
-		return OM_OK;
+	if (strcmp(path, "-") == 0 || stat(path, &of) != 0 || !S_ISREG(of.st_mode))
+		return OM_OK;    /* pipes and devices give nothing back */
 	const om_status st = om_cli_read_back(c, path);
 	if (st == OM_OK)
 		return st;
-	unlink(path);
+	if (lstat(path, &of) == 0 && S_ISREG(of.st_mode))
+		unlink(path);    /* not a link, such as /dev/stdout */
 	return om_note(c->session, st, "reading the plan again: the passes changed more than the order, "
 		"so it must be written into a copy of the model");
 }

@@ -123,6 +123,15 @@ om strip "$models/external.onnx" device/a.onnx
 ls device
 ONNX_HOME=$PWD/home om fetch --list --manifest pipe
 
+# A plan alone is read back from files only: a pipe is not waited for, and stays.
+mkfifo plan.pipe
+cat plan.pipe >piped.json &
+timeout 20 "$ONNXMEM" plan digits.onnx --sidecar plan.pipe -q
+echo "-> $?"
+wait
+"$ONNXMEM" plan digits.onnx --sidecar alone.json -q
+cmp alone.json piped.json && test -p plan.pipe && echo "the pipe is there"
+
 # Paths are checked before the work.
 om train step.ir --data data.npz --lr 0.1 --checkpoint none/c.npz
 om train step.ir --data data.npz --lr 0.1 --model digits.onnx --save none/c.onnx
