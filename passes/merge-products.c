@@ -61,14 +61,14 @@ is_like(const om_op *a, const om_op *b)
 	    && a->in[1] == b->in[1] && om_op_input(a, 2) == om_op_input(b, 2) && om_op_attrs_equal(a, b);
 }
 
-/* Do the elements of the inputs follow one another in the output of a concatenation? */
+/* Do the elements of the inputs follow one another in the output of a concatenation, whose shape is known? */
 static bool
 is_in_order(const om_op *concat)
 {
 	const om_shape *y = &concat->out[0]->shape;
 	const int64_t axis = om_attr_int(concat, "axis");
 
-	return om_shape_span(y, 0, (int)(axis < 0 ? axis + y->rank : axis)) == 1;
+	return om_shape_is_known(y) && om_shape_span(y, 0, (int)(axis < 0 ? axis + y->rank : axis)) == 1;
 }
 
 /* Are all inputs products of a few rows and the same matrix, and the rows few in all? */
