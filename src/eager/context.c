@@ -88,15 +88,15 @@ construct(void *arg)
 	om_arena *mem = om_arena_new();
 	om_eager *e = OM_NEW(mem, om_eager);
 	*e = (om_eager){.session = n->s, .options = options, .mem = mem, .call = om_arena_new()};
-	e->memory = om_memory_pool_new(options.max_memory);
+	e->results = OM_NEWN(mem, struct result *, OM_EAGER_RESULTS);
+	e->kinds = OM_NEWN(mem, struct kind *, 4 * OM_EAGER_NODES);
+	OM_TRY(om_sequences_new(e));
+	e->memory = om_memory_pool_new(options.max_memory);  /* no arena has it: nothing may fail after it */
 	if (!e->memory) {
 		om_arena_free(e->call);
 		om_arena_free(mem);
 		return om_fail(n->s, OM_MEMORY, "no memory for a context");
 	}
-	e->results = OM_NEWN(mem, struct result *, OM_EAGER_RESULTS);
-	e->kinds = OM_NEWN(mem, struct kind *, 4 * OM_EAGER_NODES);
-	OM_TRY(om_sequences_new(e));
 	if (options.threads > 1)
 		e->pool = om_workers_new(options.threads);
 	n->e = e;
