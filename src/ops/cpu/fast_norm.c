@@ -52,11 +52,10 @@ is_empty(const om_op_context *c)
 static bool
 is_row(const om_op_context *c, uint32_t k, int axis)
 {
-	const om_shape *x = &c->in[0].shape, *s = &c->in[k].shape;
-	bool same = s->rank == x->rank - axis;
-
 	if (!om_has_in(c, k))
 		return true;
+	const om_shape *x = &c->in[0].shape, *s = &c->in[k].shape;
+	bool same = s->rank == x->rank - axis;
 	for (int d = 0; same && d < s->rank; d++)
 		same = s->dim[d] == x->dim[axis + d];
 	return same;
