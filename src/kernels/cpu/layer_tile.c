@@ -83,6 +83,23 @@ store_columns(float *p, vec x, const bool is_partial, int64_t last)
 		vec_store(p, x);
 }
 
+/* Store all sums, activated: `act` is a constant. */
+INLINE void
+store_activated(const struct om_tile *t, vec sum[][WIDEST], const int rows, const int vecs, const bool is_partial,
+	const struct place *p, const om_act act, const float alpha, const float beta)
+{
+	const int end = is_partial ? vecs - 1 : vecs;
+	const int64_t last = p->n - (vecs - 1) * VL, step = t->c_row;
+	float *c = t->c + p->first;
+
+	UNROLL
+	for (int i = 0; i < rows; i++, c += step) {
+		UNROLL
+		for (int v = 0; v < vecs; v++)
+			store_columns(c + v * VL, vec_activate(sum[i][v], act, alpha, beta), v == end, last);
+	}
+}
+
 /* Stores may change what `t` points to, for all that compilers know: it is read before them.  Of short rows, this takes as long as
  * the sums.  Without a bias the sums stay as they are: to add 0 would lose the sign of -0. */
 INLINE void
@@ -93,7 +110,6 @@ store_all(const struct om_tile *t, vec sum[][WIDEST], const int rows, const int 
 	const int64_t last = p->n - (vecs - 1) * VL;
 	const float low = t->clamps ? t->low : -__builtin_inff(), high = t->clamps ? t->high : __builtin_inff();
 	const int64_t step = t->c_row;
-	float *c = t->c + p->first;
 
 	if (t->bias) {
 		UNROLL
@@ -113,31 +129,12 @@ store_all(const struct om_tile *t, vec sum[][WIDEST], const int rows, const int 
 				sum[i][v] += load_columns(from + v * VL, v == end, last);
 		}
 	}
-	if (t->act == OM_ACT_HARD_SWISH) {
-		UNROLL
-		for (int i = 0; i < rows; i++, c += step) {
-			UNROLL
-			for (int v = 0; v < vecs; v++)
-				store_columns(c + v * VL, vec_activate(sum[i][v], OM_ACT_HARD_SWISH, 0, 0), v == end, last);
-		}
-		return;
-	}
-	if (t->act == OM_ACT_LEAKY_RELU) {
-		const float alpha = t->alpha;
-		UNROLL
-		for (int i = 0; i < rows; i++, c += step) {
-			UNROLL
-			for (int v = 0; v < vecs; v++)
-				store_columns(c + v * VL, vec_activate(sum[i][v], OM_ACT_LEAKY_RELU, alpha, 0), v == end, last);
-		}
-		return;
-	}
-	UNROLL
-	for (int i = 0; i < rows; i++, c += step) {
-		UNROLL
-		for (int v = 0; v < vecs; v++)
-			store_columns(c + v * VL, vec_clamp(sum[i][v], low, high), v == end, last);
-	}
+	if (t->act == OM_ACT_HARD_SWISH)
+		store_activated(t, sum, rows, vecs, is_partial, p, OM_ACT_HARD_SWISH, 0, 0);
+	else if (t->act == OM_ACT_LEAKY_RELU)
+		store_activated(t, sum, rows, vecs, is_partial, p, OM_ACT_LEAKY_RELU, t->alpha, 0);
+	else
+		store_activated(t, sum, rows, vecs, is_partial, p, OM_ACT_CLIP, low, high);
 }
 
 /* Prefetch `n` floats into the second cache; returns where they end. */
