@@ -178,17 +178,26 @@ is_near(const om_layer *l)
 	return om_size_product(om_layer_weights(l), sizeof(float)) <= NEAR_WEIGHTS;
 }
 
-/* Scratch is a part of the arena: that of a small layer is no larger than its images need. */
-static int64_t
-usual_input_bytes(const om_layer *l)
+static uint64_t
+image_elements(const om_layer *l)
 {
 	const uint64_t in = om_size_product((uint64_t)volume(l->in), (uint64_t)l->channels_in);
 	const uint64_t out = om_size_product((uint64_t)volume(l->out), (uint64_t)l->channels_out);
-	const uint64_t images = om_size_product(om_size_product(om_size_sum(in, out), (uint64_t)l->batch), (uint64_t)l->group);
 
-	if (!is_near(l) || images > INPUT_BYTES)
-		return INPUT_BYTES;
-	return between((int64_t)images, LEAST_INPUT, INPUT_BYTES);
+	return om_size_product(om_size_product(om_size_sum(in, out), (uint64_t)l->batch), (uint64_t)l->group);
+}
+
+static bool
+is_small(const om_layer *l)
+{
+	return is_near(l) && image_elements(l) < INPUT_BYTES;
+}
+
+/* Scratch is a part of the arena: that of a small layer has as many bytes as its images have elements, a fourth of theirs. */
+static int64_t
+usual_input_bytes(const om_layer *l)
+{
+	return is_small(l) ? between((int64_t)image_elements(l), LEAST_INPUT, INPUT_BYTES) : INPUT_BYTES;
 }
 
 /* Tiles of a block, each of so many bytes. */
@@ -222,7 +231,7 @@ plan_tiles(const om_layer *l, om_layer_plan *p)
 	p->block = p->rows <= most ? p->rows : om_quotient_up(p->block, TILE_ROWS) * TILE_ROWS;
 	p->blocks = p->rows ? om_quotient_up(p->rows, p->block) : 0;
 	const int64_t rest = p->blocks > 1 ? p->rows % p->block : 0;
-	if (rest && rest <= p->block / 3 && p->blocks <= (p->block > TILE_ROWS ? FEW_BLOCKS : 2) && usual_input_bytes(l) == INPUT_BYTES) {
+	if (rest && rest <= p->block / 3 && p->blocks <= (p->block > TILE_ROWS ? FEW_BLOCKS : 2) && !is_small(l)) {
 		p->blocks--;     /* a short one joins the others: all weights would be read for it, too */
 		p->block = om_quotient_up(p->rows, p->blocks);
 	}
