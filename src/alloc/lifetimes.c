@@ -206,7 +206,7 @@ keep_states(struct walk *w)
 	const om_op *in, *out;
 
 	for (uint32_t k = 0; k < w->p->nio_alias; k++) {
-		if (w->p->io_alias[k].rows_after || !om_state_copies(w->p, &w->p->io_alias[k], &in, &out))
+		if (!om_state_copies(w->p, &w->p->io_alias[k], &in, &out))
 			continue;
 		om_live_interval_add(&w->live[in->out[0]->id], 0, w->start[in->out[0]->id], w->mem);
 		om_live_interval_add(&w->live[out->in[0]->id], w->start[out->in[0]->id], end, w->mem);

@@ -75,7 +75,7 @@ struct device_run {
 	bool is_moved;           /* the caller has bound other memory since a run: what moves in each run is not captured */
 	bool is_rebound;         /* bindings are to be checked before a run */
 	struct device_binding *bindings; /* all that were made, the last one first */
-	const struct om_alias_root *whole; /* by value id: what it is a part of; NULL: nothing was bound yet */
+	const struct om_alias_root *whole; /* as om_exec_device_whole() found it; NULL: not yet */
 	const struct device_stretch *capturing; /* whose commands are captured now; NULL: commands run */
 	uint64_t commands;       /* launches and copies on the device that were given to it, captured ones once */
 };
@@ -124,6 +124,8 @@ void om_exec_device_given(om_exec *e, const om_value *param);
 
 /* ---- device_bind.c ---- */
 
+/* By value id: the value that it is a part of, as a view or in a part of its memory, and where. */
+const struct om_alias_root *om_exec_device_whole(struct device_run *d);
 /* The elements of a parameter or result are those of the host again. */
 void om_exec_device_unbind(om_exec *e, const om_value *v);
 /* The tensor on the device that a result is bound to; NULL: it is on the host. */

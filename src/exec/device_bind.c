@@ -62,12 +62,20 @@ roots_by(const om_exec *e, om_arena *mem, bool with_subbuffers)
 	return om_alias_roots(alias, n, mem);
 }
 
+const om_alias_root *
+om_exec_device_whole(struct device_run *d)
+{
+	if (!d->whole)
+		d->whole = roots_by(d->exec, d->exec->mem, true);
+	return d->whole;
+}
+
 /* Is it a part of another value, or is one computed in its memory, after it? */
 static bool
 has_others(const om_exec *e, const om_value *v)
 {
 	const om_alias_root *viewed = roots_by(e, e->call, false);
-	bool has = e->device->whole[v->id].value != v->id;
+	bool has = om_exec_device_whole(e->device)[v->id].value != v->id;
 
 	for (uint32_t k = 0; e->plan && k < e->plan->nalias; k++)
 		has |= e->plan->alias[k].kind != OM_ALIAS_VIEW && viewed[e->plan->alias[k].source].value == v->id;
@@ -83,8 +91,6 @@ make_binding(om_exec *e, const om_op *copy, const om_value *value)
 
 	if (*b)
 		return *b;
-	if (!d->whole)
-		d->whole = roots_by(e, e->mem, true);
 	*b = OM_NEW(e->mem, struct device_binding);
 	**b = (struct device_binding){.copy = copy, .value = value, .has_others = has_others(e, value), .next = d->bindings};
 	return d->bindings = *b;

@@ -48,7 +48,7 @@ find_state(const struct device_run *d, const om_alias *const *alias, const om_io
 	const om_value *param = e->prog->first->param[io->param], *result = e->prog->first->result[io->result];
 	const om_op *in, *out;
 
-	if (!om_state_copies(e->prog, io, &in, &out) || !e->is_needed[in->id] || !e->is_needed[out->id] || io->rows_after
+	if (!om_state_copies(e->prog, io, &in, &out) || !e->is_needed[in->id] || !e->is_needed[out->id]
 	    || !om_exec_in_arena(e, in->out[0]) || alias[in->out[0]->id] || !is_replaced(e, param, result) || !is_over(e, alias, out->in[0], in->out[0]))
 		return false;
 	*to = (struct device_state){.param = param, .in = in, .out = out};
@@ -57,28 +57,19 @@ find_state(const struct device_run *d, const om_alias *const *alias, const om_io
 
 /* ---- Where a state is. ---- */
 
-/* Is a value a part of one that is of the state, as ops that make views find it there? */
-static bool
-is_part(const om_alias *const *alias, const bool *is_of, uint32_t id)
-{
-	for (const om_alias *a = alias[id]; a && (a->kind == OM_ALIAS_VIEW || a->kind == OM_ALIAS_SUBBUFFER); a = alias[a->source])
-		if (is_of[a->source])
-			return true;
-	return false;
-}
-
-/* By value id: the copy, what replaces it, all between them, and their parts. */
+/* By value id: the copy, what replaces it, all between them, and their parts, as ops that make views find them there. */
 static const bool *
-values_of(const struct device_run *d, const om_alias *const *alias, const struct device_state *s)
+values_of(struct device_run *d, const om_alias *const *alias, const struct device_state *s)
 {
 	const om_exec *e = d->exec;
+	const om_alias_root *whole = om_exec_device_whole(d);
 	const om_value *copy = s->in->out[0];
 	bool *is_of = OM_NEWN(e->call, bool, e->prog->nvalue);
 
 	for (const om_value *v = s->out->in[0]; v; v = v == copy ? NULL : below(e, alias, v))
 		is_of[v->id] = true;
 	for (uint32_t k = 0; k < e->prog->nvalue; k++)
-		is_of[k] = is_of[k] || (d->place[k].mem && is_part(alias, is_of, k));
+		is_of[k] |= d->place[k].mem && is_of[whole[k].value];
 	return is_of;
 }
 

@@ -166,7 +166,7 @@ om_state_copies(const om_prog *p, const om_io_alias *state, const om_op **in, co
 
 	*in = param->nuse == 1 ? param->first_use->op : NULL;
 	*out = result->nuse == 1 ? result->def : NULL;
-	return *in && *out && (*in)->block == p->first && (*in)->opdef && (*in)->opdef->copies == OM_COPIES_TO_DEVICE
+	return !state->rows_after && *in && *out && (*in)->block == p->first && (*in)->opdef && (*in)->opdef->copies == OM_COPIES_TO_DEVICE
 	    && (*out)->opdef && (*out)->opdef->copies == OM_COPIES_TO_HOST;
 }
 

@@ -44,8 +44,8 @@ om_op **om_block_run_ops(const om_block *b, om_arena *mem, uint32_t *n);
 /* Is parameter `param` of the graph replaced by a result of the previous run? */
 bool om_prog_is_state(const om_prog *p, uint32_t param);
 
-/* Does a device have a state: is the one op of the graph that reads the parameter its copy to the device, `*in`, and is the result
- * the copy from there, `*out`, which nothing else reads? */
+/* Does a device have a state, all of it: is the one op of the graph that reads the parameter its copy to the device, `*in`, and is the
+ * result the copy from there, `*out`, which nothing else reads?  A cache with spare rows is none. */
 bool om_state_copies(const om_prog *p, const om_io_alias *state, const om_op **in, const om_op **out);
 
 /* Input `k` of an op; NULL if it is omitted. */
