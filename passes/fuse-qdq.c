@@ -469,4 +469,5 @@ OM_PASS(
 	.needs = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST,
 	.keeps = OM_HAS_INLINE | OM_HAS_SHAPES,
 	.counters = counters,
+	.by_sizes = true,
 	.run = run)

@@ -785,4 +785,5 @@ OM_PASS(
 	.keeps = OM_HAS_INLINE | OM_HAS_SHAPES,
 	.options = options,
 	.counters = counters,
+	.by_sizes = true,
 	.run = run)

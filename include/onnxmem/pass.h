@@ -84,6 +84,8 @@ typedef struct om_pass {
 	/* Facts without an OM_HAS_ constant: names separated by spaces; NULL: none.  A pass that
 	 * keeps OM_HAS_ALL also keeps those that do not depend on a fact that it gives. */
 	const char *needs_facts, *gives_facts, *keeps_facts;
+	bool by_sizes;                   /* it only makes programs faster, and which ops it replaces may depend on sizes: a plan
+	                                    with ranges leaves it out if its program is not one for all of them */
 } om_pass;
 
 /* The type of om_pass_get(), the entry point that a plugin exports. */

@@ -119,10 +119,13 @@ make_one_program(const struct search *w, const char *passes, bool *is_one)
 	return st;
 }
 
+/* An element of a pipeline: is the pass one that may make other programs for other sizes? */
 static bool
-rewrites(const char *pass)
+rewrites(const struct search *w, const char *text)
 {
-	return strncmp(pass, "fuse", 4) == 0 || strncmp(pass, "lower-", 6) == 0 || strncmp(pass, "merge-", 6) == 0;
+	const om_pass *pass = om_host_pass(w->host, om_strndup(w->mem, text, strcspn(text, "=:")));
+
+	return pass && pass->by_sizes;
 }
 
 static const char *
@@ -141,7 +144,7 @@ choose(const struct search *w, const char **pass, size_t n, size_t last, const c
 	for (size_t k = 0; k < n; k++) {
 		const char *with = join(w, kept, pass[k]);
 		is_one = true;
-		if (k <= last && rewrites(pass[k]))
+		if (k <= last && rewrites(w, pass[k]))
 			OM_TRY(make_one_program(w, with, &is_one));
 		if (!is_one)
 			om_info(w->session, "pass %s is left out: it makes other programs for other sizes", pass[k]);
@@ -153,14 +156,14 @@ choose(const struct search *w, const char **pass, size_t n, size_t last, const c
 
 /* The passes of a pipeline up to the last that `is_counted`, and its index; 0: there is none. */
 static const char *
-passes_until(const struct search *w, const char *pipeline, bool (*is_counted)(const char *pass), size_t *last)
+passes_until(const struct search *w, const char *pipeline, bool (*is_counted)(const struct search *w, const char *text), size_t *last)
 {
 	size_t n;
 	const char **pass = om_split(w->mem, pipeline, ",", &n), *text = "";
 
 	*last = 0;
 	for (size_t k = 0; k < n; k++)
-		*last = is_counted(pass[k]) ? k : *last;
+		*last = is_counted(w, pass[k]) ? k : *last;
 	for (size_t k = 0; k <= *last; k++)
 		text = join(w, text, pass[k]);
 	return text;
@@ -180,9 +183,9 @@ find_pipeline(const struct search *w, const char **pipeline)
 }
 
 static bool
-makes_ops(const char *pass)
+makes_ops(const struct search *w, const char *text)
 {
-	return rewrites(pass) || strcmp(pass, "prune") == 0;
+	return rewrites(w, text) || strcmp(text, "prune") == 0;
 }
 
 /* Other consumers have scratch of their own, which is not planned. */
