@@ -162,13 +162,19 @@ sanitizer() {
 	echo "= memcheck, racecheck and synccheck have nothing to say of digits"
 }
 
+# repeated FILE OPTION...: runs on the device, with kernels that were compiled before.
+repeated() {
+	file=$1; shift
+	timeout -k 5 60 "$ONNXMEM" run "$file" --random 3 --device "$device" --place "${PLACE:-all}" --cache "$out/kernels" --repeat "${REPEAT:-50}" "$@"
+}
+
 # Least and mean time of a run, with copies of inputs and outputs, and the least one without captures; bytes of the arena of the device and of memory in use.
 timing() {
 	printf 'model\tdevice best ms\tdevice mean ms\twithout captures best ms\tprocessor best ms\tarena bytes\tused MiB\n' >"$out/times.tsv"
 	n=0
 	for file in $(models); do
 		name=$(basename "$file" .onnx)
-		timeout -k 5 60 "$ONNXMEM" run "$file" --random 3 --device "$device" --place "${PLACE:-all}" --cache "$out/kernels" --repeat "${REPEAT:-50}" >"$out/one.log" 2>&1 &
+		repeated "$file" >"$out/one.log" 2>&1 &
 		pid=$!
 		sleep 1
 		memory=$(used)
@@ -176,8 +182,7 @@ timing() {
 		best=$(sed -n 's/.*best \([0-9.]*\) ms.*/\1/p' "$out/one.log")
 		mean=$(sed -n 's/.*mean \([0-9.]*\) ms.*/\1/p' "$out/one.log")
 		arena=$(sed -n "s/.* ${device%%:*} \([0-9]*\) bytes.*/\1/p" "$out/one.log")
-		timeout -k 5 60 "$ONNXMEM" run "$file" --random 3 --device "$device" --place "${PLACE:-all}" --cache "$out/kernels" --repeat "${REPEAT:-50}" --no-capture \
-			>"$out/one.log" 2>&1
+		repeated "$file" --no-capture >"$out/one.log" 2>&1
 		plain=$(sed -n 's/.*best \([0-9.]*\) ms.*/\1/p' "$out/one.log")
 		timeout -k 5 60 "$ONNXMEM" run "$file" --random 3 --repeat 5 >"$out/one.log" 2>&1
 		host=$(sed -n 's/.*best \([0-9.]*\) ms.*/\1/p' "$out/one.log")
