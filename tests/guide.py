@@ -368,7 +368,8 @@ Text
     onnxmem why MODEL --nothing
 """
 FOUND = ["line 2: a block that is not run", "line 10: a command in the middle of a block is not run", "line 16: what needs root is not run", "line 18: there is no tests/nowhere.test",
-         "line 22: not one of the three comments: <!-- not run: no reason -->", "no command takes the file never.py"]
+         "line 22: not one of the three comments: <!-- not run: no reason -->", "no command takes the file never.py",
+         "+no option --nothing"]
 
 
 def found(folder):
@@ -377,7 +378,7 @@ def found(folder):
     with open(path, "w") as f:
         f.write(BAD)
     page, wrong = tried(path)
-    return [line for line in wrong if line in page.wrong or line == "+no option --nothing"]
+    return [line for line in wrong if line in page.wrong or line.startswith("+no option")]
 
 
 total = [0, 0, 0, 0]
@@ -398,8 +399,8 @@ for n, path in enumerate(paths, 1):
         print("# line %d: %s %s" % (line, what, whom))
 with tempfile.TemporaryDirectory() as scratch:
     seen = found(scratch)
-print("%s %d - what is shown and not run is found" % ("ok" if seen == FOUND + ["+no option --nothing"] else "not ok", len(paths) + 1))
-if seen != FOUND + ["+no option --nothing"]:
+print("%s %d - what is shown and not run is found" % ("ok" if seen == FOUND else "not ok", len(paths) + 1))
+if seen != FOUND:
     print("# " + "\n# ".join(seen))
 print("# %d commands and programs were run, %d forms compared with the help; %d blocks are run by other tests, %d by none, for the reason given" % tuple(total))
 print("1..%d" % (len(paths) + 1))
